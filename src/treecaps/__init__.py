@@ -1,0 +1,69 @@
+"""treecaps: what a program does, told from its syntax tree."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from treecaps.data.corpus import Corpus
+    from treecaps.data.dataset import DataSet
+    from treecaps.data.duplicates import find_copies, find_duplicates
+    from treecaps.data.summary import summarise
+    from treecaps.errors import DataError, Failure, ProgramError, TreeCapsError, UsageError
+    from treecaps.syntax.frontends import get_frontend
+    from treecaps.syntax.languages import Language, register
+    from treecaps.syntax.parse import parse_code, parse_file
+    from treecaps.syntax.program import Program
+    from treecaps.syntax.tree import Tree
+
+__version__ = "0.1.0"
+
+# Loaded when first used, so that the command line starts at once.
+_HOMES = {
+    "Corpus": "treecaps.data.corpus",
+    "DataError": "treecaps.errors",
+    "DataSet": "treecaps.data.dataset",
+    "Failure": "treecaps.errors",
+    "Language": "treecaps.syntax.languages",
+    "Program": "treecaps.syntax.program",
+    "ProgramError": "treecaps.errors",
+    "Tree": "treecaps.syntax.tree",
+    "TreeCapsError": "treecaps.errors",
+    "UsageError": "treecaps.errors",
+    "find_copies": "treecaps.data.duplicates",
+    "find_duplicates": "treecaps.data.duplicates",
+    "get_frontend": "treecaps.syntax.frontends",
+    "parse_code": "treecaps.syntax.parse",
+    "parse_file": "treecaps.syntax.parse",
+    "register": "treecaps.syntax.languages",
+    "summarise": "treecaps.data.summary",
+}
+
+__all__ = [
+    "Corpus",
+    "DataError",
+    "DataSet",
+    "Failure",
+    "Language",
+    "Program",
+    "ProgramError",
+    "Tree",
+    "TreeCapsError",
+    "UsageError",
+    "find_copies",
+    "find_duplicates",
+    "get_frontend",
+    "parse_code",
+    "parse_file",
+    "register",
+    "summarise",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'treecaps' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

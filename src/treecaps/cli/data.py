@@ -1,0 +1,150 @@
+"""``treecaps data``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treecaps.cli.options import json_option, parser_options
+from treecaps.cli.output import new_table, note_passed_over, progress, say, say_json, say_table
+
+if TYPE_CHECKING:
+    pass
+
+_ROWS = 40
+
+
+@click.command("data")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    help="Another data set, say the test split: count its programs that have copies in PATH.",
+)
+@parser_options
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Processes that parse; all cores by default."
+)
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    help="Folder for parsed trees; TREECAPS_CACHE or ~/.cache/treecaps by default.",
+)
+@json_option
+def command(
+    path: Path,
+    against: Path | None,
+    frontend: str,
+    language: str | None,
+    comments: bool,
+    max_bytes: int,
+    workers: int | None,
+    cache: Path | None,
+    as_json: bool,
+) -> int:
+    """Describe a data set: classes, sizes, failures, duplicates.
+
+    PATH is a folder with one sub-folder per class, a JSON Lines file (.jsonl, .jsonl.gz) with
+    code, label and perhaps language and id, or a Parquet file with those columns.
+    """
+    from treecaps.data.corpus import Corpus
+    from treecaps.data.dataset import DataSet
+    from treecaps.data.summary import summarise
+
+    def build(place: Path) -> Corpus:
+        data = DataSet(place, language=language, max_bytes=max_bytes)
+        if data.passed_over:
+            note_passed_over(place, data.passed_over)
+        with progress(f"parsing {place.name}") as advance:
+            return Corpus.build(
+                data,
+                frontend=frontend,
+                comments=comments,
+                workers=workers,
+                cache=cache,
+                progress=lambda done, share: advance(share, f"{done:,} programs"),
+            )
+
+    corpus = build(path)
+    other = build(against) if against else None
+    with progress("looking for copies") as advance:
+        summary = summarise(corpus, against=other, step=lambda share: advance(share, ""))
+    if as_json:
+        say_json(summary)
+    else:
+        _print(summary)
+    failed = summary["failed"] + summary.get("against", {}).get("failed", 0)
+    return 1 if failed else 0
+
+
+def _print(summary: dict[str, Any]) -> None:
+    nodes, duplicates = summary["nodes"], summary["duplicates"]
+    facts = new_table("", summary["data"])
+    facts.show_header = True
+    facts.add_row("programs", f"{summary['programs']:,}")
+    facts.add_row("failed", f"{summary['failed']:,}")
+    facts.add_row("classes", f"{len(summary['classes']):,}")
+    languages = (f"{name} {count:,}" for name, count in summary["languages"].items())
+    facts.add_row("languages", ", ".join(languages))
+    facts.add_row(
+        "nodes",
+        f"{nodes['total']:,}: {nodes['min']:,} to {nodes['max']:,} a program,"
+        f" median {nodes['median']:,.0f}, mean {nodes['mean']:,.0f}",
+    )
+    facts.add_row("kinds", f"{summary['kinds']:,} ({summary['frontend']})")
+    broken = summary["broken"]
+    facts.add_row(
+        "broken code",
+        f"{broken['programs']:,} programs, {broken['mean_share']:.1%} of their text on average",
+    )
+    if summary["not_utf8"]:
+        facts.add_row("not UTF-8", f"{summary['not_utf8']:,} programs, with characters replaced")
+    for key, title in (
+        ("exact", "exact copies"),
+        ("same_tree", "same tree"),
+        ("near", "near copies"),
+        ("conflicting_labels", "copies under other labels"),
+    ):
+        found = duplicates[key]
+        facts.add_row(title, f"{found['programs']:,} programs in {found['groups']:,} groups")
+    say_table(facts)
+    _print_classes(summary["classes"])
+    _print_failures(summary["failures"])
+    if "against" in summary:
+        _print_copies(summary["against"])
+
+
+def _print_classes(classes: dict[str, int]) -> None:
+    if not classes:
+        return
+    table = new_table("class", "programs", numbers=("programs",))
+    for name, count in list(classes.items())[:_ROWS]:
+        table.add_row(name, f"{count:,}")
+    say_table(table)
+    if len(classes) > _ROWS:
+        say(f"... and {len(classes) - _ROWS} more classes; --json has them all")
+
+
+def _print_failures(failures: list[dict[str, Any]]) -> None:
+    if not failures:
+        return
+    table = new_table("failed", "why", "first", numbers=("failed",))
+    for failure in failures[:_ROWS]:
+        table.add_row(f"{failure['programs']:,}", failure["message"], failure["ids"][0])
+    say_table(table)
+    if len(failures) > _ROWS:
+        say(f"... and {len(failures) - _ROWS} more reasons; --json has them all")
+
+
+def _print_copies(copies: dict[str, Any]) -> None:
+    table = new_table(
+        f"copies in {copies['data']} ({copies['programs']:,} programs)",
+        "programs",
+        "first",
+        numbers=("programs",),
+    )
+    for key, title in (("exact", "exact"), ("same_tree", "same tree"), ("near", "near")):
+        found = copies[key]
+        first = " = ".join(found["examples"][0]) if found["examples"] else ""
+        table.add_row(title, f"{found['programs']:,}", first)
+    say_table(table)

@@ -1,0 +1,83 @@
+"""The command ``treecaps``: its commands, its version, and how errors become messages."""
+
+import logging
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from treecaps import __version__
+from treecaps.cli.output import note
+from treecaps.errors import MissingExtraError, TreeCapsError
+
+COMMANDS = {
+    "data": "Describe a data set: classes, sizes, failures, duplicates.",
+    "parse": "Turn source files into syntax trees.",
+}
+
+
+class _Commands(click.Group):
+    """Commands that are imported only when they run, so that --help is instant."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"treecaps.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def _print_versions(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    from treecaps.syntax.frontends import FRONTENDS, get_frontend
+
+    click.echo(f"treecaps {__version__}")
+    for name in FRONTENDS:
+        try:
+            for package, number in get_frontend(name).versions().items():
+                click.echo(f"{package} {number}")
+        except MissingExtraError as error:
+            click.echo(f"{name} not installed ({error})")
+    ctx.exit()
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_versions,
+    help="Show the versions of treecaps, its parsers and its grammars, and exit.",
+)
+def cli() -> None:
+    """Tell what a program does from its syntax tree."""
+
+
+def main() -> None:
+    """Run the command line. Exit 0: good; 1: some inputs failed; 2: it could not be done."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("treecaps: %(message)s"))
+    logging.getLogger("treecaps").addHandler(handler)
+    try:
+        status = cli(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        status = 2
+    except click.Abort:
+        note("treecaps: interrupted")
+        status = 130
+    except TreeCapsError as error:
+        if os.environ.get("TREECAPS_TRACEBACK"):
+            raise
+        note(f"treecaps: error: {error}")
+        status = 2
+    sys.exit(status if isinstance(status, int) else 0)

@@ -1,0 +1,45 @@
+"""Options that several commands share, so that the same words mean the same everywhere."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from treecaps.syntax.frontends import FRONTENDS
+
+Command = Callable[..., Any]
+
+_MEGABYTE = 1_000_000
+
+
+def parser_options(command: Command) -> Command:
+    """Add the options that say how programs are parsed."""
+    for option in (
+        click.option(
+            "--max-mb",
+            "max_bytes",
+            type=click.FloatRange(min=0, min_open=True),
+            default=10,
+            show_default=True,
+            callback=lambda _, __, value: int(value * _MEGABYTE),
+            help="Refuse larger programs.",
+        ),
+        click.option("--comments", is_flag=True, help="Make nodes of comments too."),
+        click.option(
+            "--language",
+            metavar="NAME",
+            help="The language of all programs (c, c++, c#, ...) instead of what names say.",
+        ),
+        click.option(
+            "--frontend",
+            type=click.Choice(FRONTENDS),
+            default="tree-sitter",
+            show_default=True,
+            help="The parser.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

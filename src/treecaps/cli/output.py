@@ -1,0 +1,115 @@
+"""One place for all that the command line prints.
+
+Results go to standard output, everything else (notes, progress) to standard error. Colours and
+progress appear on a terminal only.
+"""
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treecaps.syntax.sources import tell_passed_over
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_PATIENCE = 1.0  # seconds of silence before a progress bar appears
+
+
+def say(text: str) -> None:
+    """Print a line of the result."""
+    click.echo(text)
+
+
+def say_json(value: Any) -> None:
+    """Print one value as a line of JSON."""
+    click.echo(json.dumps(value, separators=(",", ":")))
+
+
+def note(text: str) -> None:
+    """Tell people something beside the result."""
+    click.echo(text, err=True)
+
+
+def note_passed_over(folder: str | Path, passed_over: Counter[str]) -> None:
+    """Tell people of files in a folder that are in no known language."""
+    files = f"{passed_over.total():,} files in no known language"
+    note(f"{folder}: passed over {files} ({tell_passed_over(passed_over)})")
+
+
+def fail(name: str, message: str) -> None:
+    """Tell people of one input that failed while the others go on."""
+    note(f"{click.style(name, bold=True)}: {click.style('error', fg='red')}: {message}")
+
+
+def say_table(table: "Table") -> None:
+    """Print a table, as wide as it needs to be where nobody looks."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=1000)
+    console.print(table)
+
+
+def new_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None = None) -> "Table":
+    """Start a table, with the columns of numbers to the right."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    table = Table(box=SIMPLE, title=title, title_justify="left", pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    return table
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[float, str], None]]:
+    """Show a bar with the time left; call what it gives with the share done and a remark."""
+    if not sys.stderr.isatty():
+        yield lambda share, remark: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[remark]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        auto_refresh=False,  # no thread of its own: worker processes are forked meanwhile
+        transient=True,
+    )
+    task = bar.add_task(title, total=1.0, remark="")
+    begun = time.monotonic()
+    drawn = 0.0
+
+    def advance(share: float, remark: str) -> None:
+        nonlocal drawn
+        now = time.monotonic()
+        if now - begun < _PATIENCE or now - drawn < 0.1:
+            return
+        drawn = now
+        bar.start()
+        bar.update(task, completed=share, remark=remark)
+        bar.refresh()
+
+    try:
+        yield advance
+    finally:
+        bar.stop()

@@ -1,0 +1,115 @@
+"""``treecaps parse``."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from treecaps.cli.options import json_option, parser_options
+from treecaps.cli.output import fail, note, note_passed_over, progress, say, say_json
+from treecaps.errors import DataError, ProgramError, UsageError
+from treecaps.syntax.frontends import get_frontend
+from treecaps.syntax.program import Program
+from treecaps.syntax.sources import list_sources
+
+if TYPE_CHECKING:
+    from treecaps.syntax.tree import Tree
+
+
+@click.command("parse")
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@parser_options
+@click.option("--tree", "in_full", is_flag=True, help="Print the trees of several files in full.")
+@click.option("--svg", type=click.Path(dir_okay=False), help="Draw the tree into this file.")
+@json_option
+def command(
+    paths: tuple[str, ...],
+    frontend: str,
+    language: str | None,
+    comments: bool,
+    max_bytes: int,
+    in_full: bool,
+    svg: str | None,
+    as_json: bool,
+) -> int:
+    """Turn source files into syntax trees.
+
+    FILE may be a file, a folder (all programs below it) or - for standard input. One file prints
+    its tree, several print a line each; --json prints one object a line for each.
+    """
+    parser = get_frontend(frontend, comments=comments)
+    inputs = list(_expand(paths, everything=language is not None))
+    if svg and len(inputs) != 1:
+        raise UsageError(f"--svg draws one file, not {len(inputs)}")
+    failed = 0
+    with progress("parsing") as advance:
+        for number, path in enumerate(inputs):
+            if not sys.stdout.isatty():
+                advance(number / len(inputs), path)
+            try:
+                tree = parser.parse(_read(path, language, max_bytes))
+            except ProgramError as error:
+                failed += 1
+                if as_json:
+                    say_json({"path": path, "error": {"code": error.code, "message": str(error)}})
+                else:
+                    fail(path, str(error))
+                continue
+            if svg:
+                from treecaps.syntax.drawing import to_svg
+
+                _write(svg, to_svg(tree))
+            if as_json:
+                say_json({"path": path, **_figures(tree), "tree": tree.to_dict()})
+            elif len(inputs) > 1 and not in_full:
+                say(f"{path}: {_describe(tree)}")
+            else:
+                if len(inputs) > 1:
+                    say(f"{path}:")
+                if not svg:
+                    for line in tree.format():
+                        say(line)
+                note(_describe(tree, places=True))
+    return 1 if failed else 0
+
+
+def _expand(paths: tuple[str, ...], everything: bool) -> Iterator[str]:
+    for path in paths:
+        if path != "-" and Path(path).is_dir():
+            found, passed_over = list_sources(Path(path), everything=everything)
+            if passed_over:
+                note_passed_over(path, passed_over)
+            yield from (str(Path(path, name)) for name in found)
+        else:
+            yield path
+
+
+def _read(path: str, language: str | None, max_bytes: int) -> Program:
+    if path == "-":
+        return Program.read_stdin(language, max_bytes=max_bytes)
+    return Program.read(path, language, max_bytes=max_bytes)
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _figures(tree: "Tree") -> dict[str, float]:
+    return {"nodes": len(tree), "errors": len(tree.errors), "error_share": tree.error_share}
+
+
+def _describe(tree: "Tree", *, places: bool = False) -> str:
+    text = f"{tree.language}, {len(tree):,} nodes"
+    if not len(tree.errors):
+        return text
+    text += f", {len(tree.errors):,} errors ({tree.error_share:.1%} of the text)"
+    if places:
+        first = [tree.line_and_column(node) for node in tree.errors[:5].tolist()]
+        text += " at " + ", ".join(f"{line}:{column}" for line, column in first)
+        text += ", ..." if len(tree.errors) > 5 else ""
+    return text

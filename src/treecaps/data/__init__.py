@@ -1,0 +1,1 @@
+"""Data sets of programs, and corpora of their trees on disk."""

@@ -1,0 +1,215 @@
+"""Data sets in the shapes people already have, read one program at a time."""
+
+import gzip
+import json
+import os
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import xxhash
+
+from treecaps.errors import DataError, Failure, ProgramError, UsageError
+from treecaps.syntax.languages import language_named, language_of_file
+from treecaps.syntax.program import MAX_BYTES, Program
+from treecaps.syntax.sources import list_sources, tell_passed_over
+
+_SHAPES = "a folder with one sub-folder per class, .jsonl, .jsonl.gz or .parquet"
+_COLUMNS = ("code", "label", "language", "id")
+
+
+class DataSet:
+    """The programs of a folder, a JSON Lines file or a Parquet file.
+
+    Iterating gives a ``Program`` for each one, or a ``Failure`` for one that cannot be used, and
+    can be done again and again. In a folder the name of the first sub-folder is the label, and
+    files in no known language are passed over unless ``language`` is given. In JSON Lines and
+    Parquet, ``code`` is the program, ``label``, ``language`` and ``id`` may follow.
+
+    Args:
+        path: Where the data are.
+        language: The language of every program, whatever its file or row says.
+        max_bytes: Larger programs become failures.
+    """
+
+    def __init__(
+        self, path: str | Path, *, language: str | None = None, max_bytes: int = MAX_BYTES
+    ) -> None:
+        self.path = Path(path)
+        self.language = language_named(language).name if language else None
+        self.max_bytes = max_bytes
+        self.passed_over: Counter[str] = Counter()
+        self.progress = 0.0
+        """How far the newest iteration has come, from 0 to 1."""
+        self._shape = _shape_of(self.path)
+        self._files: list[str] = []
+        if self._shape == "folder":
+            self._files, self.passed_over = list_sources(self.path, everything=bool(language))
+            if not self._files:
+                raise DataError(self._nothing_here())
+
+    def __iter__(self) -> Iterator[Program | Failure]:
+        if self._shape == "folder":
+            return self._read_folder()
+        if self._shape == "parquet":
+            return self._read_parquet()
+        return self._read_json_lines()
+
+    def stamp(self) -> str:
+        """Return a digest of names, sizes and times: equal stamps mean nothing was touched."""
+        digest = xxhash.xxh3_128(repr((str(self.path.resolve()), self._options())).encode())
+        for name in self._files or [""]:
+            try:
+                status = os.stat(os.path.join(self.path, name))
+            except OSError as error:
+                digest.update(repr((name, error.errno)).encode())
+                continue
+            times = (status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+            digest.update(repr((name, status.st_size, *times)).encode())
+        return digest.hexdigest()
+
+    def fingerprint(self) -> str:
+        """Return a digest of the contents, wherever they lie."""
+        digest = xxhash.xxh3_128(repr(self._options()).encode())
+        for name in self._files or [""]:
+            digest.update(name.encode("utf-8", "surrogateescape") + b"\0")
+            try:
+                with open(self.path / name, "rb") as file:
+                    while block := file.read(1 << 20):
+                        digest.update(block)
+            except OSError as error:
+                digest.update(f"\0{error.errno}".encode())
+        return digest.hexdigest()
+
+    def _options(self) -> tuple[object, ...]:
+        return self._shape, self.language, self.max_bytes
+
+    def _nothing_here(self) -> str:
+        if self.passed_over:
+            endings = tell_passed_over(self.passed_over)
+            data = [e for e in self.passed_over if e in (".jsonl", ".gz", ".parquet")]
+            hint = "name one of the data files" if data else "name their language with --language"
+            return f"{self.path} holds no programs in a known language ({endings}); {hint}"
+        return f"{self.path} holds no files; expected {_SHAPES}"
+
+    def _read_folder(self) -> Iterator[Program | Failure]:
+        for number, name in enumerate(self._files):
+            self.progress = number / len(self._files)
+            parts = PurePath(name).parts
+            label = parts[0] if len(parts) > 1 else None
+            shown = PurePath(name).as_posix()
+            try:
+                yield Program.read(
+                    self.path / name,
+                    self.language,
+                    id=shown,
+                    label=label,
+                    max_bytes=self.max_bytes,
+                )
+            except ProgramError as error:
+                yield Failure(shown, error.code, str(error))
+        self.progress = 1.0
+
+    def _read_json_lines(self) -> Iterator[Program | Failure]:
+        size = max(1, self.path.stat().st_size)
+        longest = 8 * self.max_bytes + 4096  # every character may be written as \uXXXX
+        number = 0
+        with open(self.path, "rb") as raw, self._unpack(raw) as lines:
+            try:
+                while line := lines.readline(longest):
+                    number += 1
+                    self.progress = raw.tell() / size
+                    where = f"line {number}"
+                    if len(line) == longest:
+                        while line and not line.endswith(b"\n"):
+                            line = lines.readline(longest)
+                        yield Failure(where, "too-large", f"{where} is longer than a program")
+                    elif line.strip():
+                        yield self._parse_line(line, where)
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise DataError(
+                    f"{self.path} is damaged after {number:,} lines: {error}; get it again"
+                ) from None
+        self.progress = 1.0
+
+    def _unpack(self, raw: BinaryIO) -> AbstractContextManager[gzip.GzipFile | BinaryIO]:
+        return gzip.GzipFile(fileobj=raw) if self._shape == "jsonl.gz" else nullcontext(raw)
+
+    def _parse_line(self, line: bytes, where: str) -> Program | Failure:
+        try:
+            record = json.loads(line.decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            return Failure(where, "record", f"{where} is not JSON: {error}")
+        if not isinstance(record, dict):
+            return Failure(where, "record", f"{where} is not a JSON object")
+        return self._program(record, where)
+
+    def _read_parquet(self) -> Iterator[Program | Failure]:
+        number = 0
+        try:
+            with pq.ParquetFile(self.path) as file:
+                columns = [name for name in _COLUMNS if name in file.schema_arrow.names]
+                if "code" not in columns:
+                    raise DataError(
+                        f"{self.path} has no column 'code', only: "
+                        + ", ".join(file.schema_arrow.names)
+                    )
+                total = max(1, file.metadata.num_rows)
+                for batch in file.iter_batches(batch_size=256, columns=columns):
+                    for record in batch.to_pylist():
+                        number += 1
+                        self.progress = number / total
+                        yield self._program(record, f"row {number}")
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise DataError(f"{self.path} is damaged after {number:,} rows: {reason}") from None
+        self.progress = 1.0
+
+    def _program(self, record: Mapping[str, Any], where: str) -> Program | Failure:
+        code, label, language, name = (record.get(column) for column in _COLUMNS)
+        if not isinstance(code, str | bytes):
+            return Failure(where, "record", f"{where} has no 'code' that is text")
+        if label is not None and (not isinstance(label, str | int) or isinstance(label, bool)):
+            return Failure(where, "record", f"{where} has a 'label' that is no text or number")
+        shown = str(name) if isinstance(name, str | int) else where
+        try:
+            return Program.of(
+                code,
+                self.language or _language_of(language, shown),
+                id=shown,
+                label=None if label is None else str(label),
+                max_bytes=self.max_bytes,
+            )
+        except ProgramError as error:
+            return Failure(shown, error.code, str(error))
+        except UsageError as error:
+            return Failure(shown, "unknown-language", str(error))
+
+
+def _language_of(value: object, name: str) -> str:
+    if isinstance(value, str) and value.strip():
+        return value
+    if value is not None:
+        raise ProgramError("record", "has a 'language' that is no text")
+    return language_of_file(name).name
+
+
+def _shape_of(path: Path) -> str:
+    try:
+        if path.is_dir():
+            return "folder"
+        if not path.exists():
+            raise DataError(f"{path} does not exist; expected {_SHAPES}")
+        if not path.is_file():
+            raise DataError(f"{path} is neither a folder nor a file; expected {_SHAPES}")
+    except OSError as error:
+        raise DataError(f"cannot open {path}: {(error.strerror or '').lower()}") from None
+    for ending in ("jsonl", "jsonl.gz", "parquet"):
+        if path.name.lower().endswith("." + ending):
+            return ending
+    raise DataError(f"{path} is no data set; expected {_SHAPES}")

@@ -1,0 +1,239 @@
+"""Parsing many programs in several processes, in order and in bounded memory."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from treecaps.errors import Failure, ProgramError
+from treecaps.syntax.frontends import get_frontend
+from treecaps.syntax.frontends.base import Frontend
+from treecaps.syntax.languages import LANGUAGES, Language, register
+from treecaps.syntax.program import Program
+from treecaps.syntax.tree import Ints, Tree
+
+_NOTHING = np.zeros(0, np.int32)
+_INTS = pa.list_(pa.int32())
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("label", pa.string()),
+        ("language", pa.string()),
+        ("text", pa.binary()),
+        ("replaced", pa.int32()),
+        ("kind", _INTS),
+        ("parent", _INTS),
+        ("start", _INTS),
+        ("end", _INTS),
+        ("errors", _INTS),
+        ("failure_code", pa.string()),
+        ("failure", pa.string()),
+    ]
+)
+"""One row a program. A failed program has its ``failure_code`` and no nodes."""
+
+Chunk = list[Program | Failure]
+Parsed = tuple[pa.RecordBatch, list[str]]
+
+_CHUNK_PROGRAMS = 256
+_CHUNK_BYTES = 1 << 18
+
+
+def parse_in_batches(
+    programs: Iterable[Program | Failure],
+    frontend: str,
+    comments: bool,
+    kinds: dict[str, int],
+    workers: int,
+) -> Iterator[pa.RecordBatch]:
+    """Parse programs into record batches, in order.
+
+    Only a few chunks are under way at a time, so memory does not grow with the data.
+
+    Args:
+        programs: What to parse; failures pass through.
+        frontend: The name of the front end.
+        comments: Whether comments become nodes.
+        kinds: Numbers of kinds, shared by all batches; new kinds are added.
+        workers: How many processes parse; with one, it is this one.
+    """
+    parsed = (
+        _parse_here(programs, frontend, comments)
+        if workers == 1
+        else _parse_in_pool(programs, frontend, comments, workers)
+    )
+    for batch, names in parsed:
+        # A worker numbers the kinds as it meets them; here they get their numbers for good.
+        column = batch.column("kind")
+        used, places = np.unique(column.values.to_numpy(), return_inverse=True)
+        numbers = [kinds.setdefault(names[number], len(kinds)) for number in used.tolist()]
+        values = np.array(numbers, np.int32)[places]
+        place = SCHEMA.get_field_index("kind")
+        yield batch.set_column(
+            place, SCHEMA.field(place), pa.ListArray.from_arrays(column.offsets, pa.array(values))
+        )
+
+
+def _parse_here(
+    programs: Iterable[Program | Failure], frontend: str, comments: bool
+) -> Iterator[Parsed]:
+    parser = get_frontend(frontend, comments=comments)
+    for chunk in _chunks(programs):
+        yield _parse_chunk(parser, chunk)
+
+
+def _parse_in_pool(
+    programs: Iterable[Program | Failure], frontend: str, comments: bool, workers: int
+) -> Iterator[Parsed]:
+    def new_pool(size: int) -> ProcessPoolExecutor:
+        setting = (frontend, comments, tuple(LANGUAGES.values()))
+        return ProcessPoolExecutor(size, initializer=_start_worker, initargs=setting)
+
+    waiting: deque[tuple[Chunk, Future[Parsed]]] = deque()
+    pool = new_pool(workers)
+
+    def submit(chunk: Chunk) -> Future[Parsed]:
+        try:
+            return pool.submit(_work, chunk)
+        except BrokenProcessPool as error:
+            broken: Future[Parsed] = Future()
+            broken.set_exception(error)
+            return broken
+
+    def finish_oldest() -> Iterator[Parsed]:
+        nonlocal pool
+        chunk, future = waiting.popleft()
+        try:
+            yield future.result()
+        except BrokenProcessPool:
+            # Some program took a worker down, and all chunks under way with it. Go through the
+            # oldest program by program, and start the others again.
+            pool.shutdown()
+            yield from _parse_carefully(chunk, new_pool)
+            pool = new_pool(workers)
+            again = [(other, submit(other)) for other, _ in waiting]
+            waiting.clear()
+            waiting.extend(again)
+
+    try:
+        for chunk in _chunks(programs):
+            if len(waiting) > 2 * workers:
+                yield from finish_oldest()
+            waiting.append((chunk, submit(chunk)))
+        while waiting:
+            yield from finish_oldest()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _parse_carefully(
+    chunk: Chunk, new_pool: Callable[[int], ProcessPoolExecutor]
+) -> Iterator[Parsed]:
+    pool: ProcessPoolExecutor | None = None
+    for program in chunk:
+        pool = pool or new_pool(1)
+        try:
+            yield pool.submit(_work, [program]).result()
+        except BrokenProcessPool:
+            pool.shutdown()
+            pool = None
+            yield _to_batch([Failure(program.id, "crash", "the parser crashed on it")])
+    if pool:
+        pool.shutdown()
+
+
+def _chunks(programs: Iterable[Program | Failure]) -> Iterator[Chunk]:
+    chunk: Chunk = []
+    size = 0
+    for program in programs:
+        chunk.append(program)
+        size += len(program.text) if isinstance(program, Program) else 0
+        if len(chunk) == _CHUNK_PROGRAMS or size >= _CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+_parser: Frontend | None = None
+
+
+def _start_worker(frontend: str, comments: bool, languages: tuple[Language, ...]) -> None:
+    global _parser  # noqa: PLW0603
+    # The parent hears Ctrl-C and ends its workers; should it be killed, they end by themselves.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    for language in languages:
+        register(language)
+    _parser = get_frontend(frontend, comments=comments)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent:
+        parent.join()
+        os._exit(1)
+
+
+def _work(chunk: Chunk) -> Parsed:
+    assert _parser is not None
+    return _parse_chunk(_parser, chunk)
+
+
+def _parse_chunk(parser: Frontend, chunk: Chunk) -> Parsed:
+    results: list[tuple[Program, Tree] | Failure] = []
+    for program in chunk:
+        if isinstance(program, Program):
+            try:
+                results.append((program, parser.parse(program)))
+            except ProgramError as error:
+                results.append(Failure(program.id, error.code, str(error)))
+        else:
+            results.append(program)
+    return _to_batch(results)
+
+
+def _to_batch(results: Sequence[tuple[Program, Tree] | Failure]) -> Parsed:
+    """Return results as a record batch, and the names of the kinds as it numbers them."""
+    kinds: dict[str, int] = {}
+    tables: dict[int, Ints] = {}
+    columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
+    for result in results:
+        row: dict[str, Any] = dict.fromkeys(("kind", "parent", "start", "end", "errors"), _NOTHING)
+        if isinstance(result, Failure):
+            row |= {"id": result.id, "failure_code": result.code, "failure": result.message}
+        else:
+            program, tree = result
+            # Trees of one grammar share one table of kinds, which is worth the work once.
+            table = tables.get(id(tree.kinds))
+            if table is None:
+                numbers = [kinds.setdefault(name, len(kinds)) for name in tree.kinds]
+                table = tables[id(tree.kinds)] = np.array(numbers, np.int32)
+            row |= {
+                "id": program.id,
+                "label": program.label,
+                "language": program.language,
+                "text": program.text,
+                "replaced": program.replaced,
+                "kind": table[tree.kind],
+                **{name: getattr(tree, name) for name in ("parent", "start", "end", "errors")},
+            }
+        for name, column in columns.items():
+            column.append(row.get(name))
+    arrays = [_to_column(SCHEMA.field(name), column) for name, column in columns.items()]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), list(kinds)
+
+
+def _to_column(field: pa.Field, values: list[Any]) -> pa.Array:
+    if field.type != _INTS:
+        return pa.array(values, field.type)
+    offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.concatenate(values)))

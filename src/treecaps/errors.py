@@ -1,0 +1,55 @@
+"""What can go wrong, in words for people and codes for programs."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+FailureCode = Literal[
+    "unreadable",  # the file cannot be opened, or is no regular file
+    "too-large",
+    "binary",  # not text, or text with NUL bytes
+    "unknown-language",
+    "unsupported-language",  # known, but not to this front end
+    "syntax",  # a strict parser refused the program
+    "too-deep",  # nested beyond what the parser can hold
+    "timeout",
+    "crash",  # the parser took its process down
+    "record",  # a row of a data set that is not a program
+]
+
+
+class TreeCapsError(Exception):
+    """Base of every error that treecaps raises on purpose; its text is one line for people."""
+
+
+class UsageError(TreeCapsError):
+    """A call that cannot be right, whatever the data."""
+
+
+class DataError(TreeCapsError):
+    """A data set, corpus or tree file that cannot be used as a whole."""
+
+
+class MissingExtraError(TreeCapsError):
+    """A part of treecaps whose optional packages are not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(
+            f"{what} needs packages that are not installed: pip install 'treecaps[{extra}]'"
+        )
+
+
+class ProgramError(TreeCapsError):
+    """One program that cannot be read or parsed; the others go on."""
+
+    def __init__(self, code: FailureCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A program that could not be used, as a result rather than an exception."""
+
+    id: str
+    code: str
+    message: str

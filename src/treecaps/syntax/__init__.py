@@ -1,0 +1,1 @@
+"""From source code to trees."""

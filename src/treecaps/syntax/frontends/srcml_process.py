@@ -1,0 +1,44 @@
+"""The process in which srcML runs: frames in on standard input, frames out on standard output.
+
+srcML crashes on some inputs and takes for ever on others, so it never runs in the process of
+the caller. A request is the language, a line feed and the program; an answer is the XML, empty
+where srcML refused. Each is preceded by its length in eight bytes.
+"""
+
+import struct
+import sys
+from typing import IO
+
+_LENGTH = struct.Struct("<q")
+
+
+def send(stream: IO[bytes], data: bytes) -> None:
+    """Write one frame."""
+    stream.write(_LENGTH.pack(len(data)) + data)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> bytes | None:
+    """Read one frame; nothing once the other side has gone."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (size,) = _LENGTH.unpack(head)
+    data = stream.read(size)
+    return data if len(data) == size else None
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    import srcml_caller
+
+    while (request := receive(sys.stdin.buffer)) is not None:
+        language, _, text = request.partition(b"\n")
+        xml = srcml_caller.to_srcml(
+            text.decode(), getattr(srcml_caller.CodeLanguage, language.decode()), False
+        )
+        send(sys.stdout.buffer, (xml or "").encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""The tree-sitter front end: any language with a grammar, broken code included."""
+
+import importlib
+import time
+from importlib.metadata import PackageNotFoundError, version
+from struct import pack
+from typing import Any
+
+import numpy as np
+import tree_sitter
+
+from treecaps.errors import ProgramError
+from treecaps.syntax.frontends.base import Frontend
+from treecaps.syntax.languages import LANGUAGES, Language
+from treecaps.syntax.program import Program
+from treecaps.syntax.tree import Ints, Tree
+
+SECONDS = 30.0
+"""How long one large program may take to parse."""
+
+_LARGE = 1 << 18
+_CHUNK = 1 << 16
+_NOTHING = np.zeros(0, np.int32)
+_ERROR = 0xFFFF  # tree-sitter's own number for the kind ERROR
+
+
+class TreeSitterFrontend(Frontend):
+    """Trees with every visible node: named ones (rules) and anonymous ones (tokens).
+
+    Broken code gives a tree too; ``Tree.errors`` lists what the parser gave up on or invented.
+    """
+
+    name = "tree-sitter"
+
+    def __init__(self, *, comments: bool = False) -> None:
+        super().__init__(comments=comments)
+        self._grammars: dict[str, _Grammar] = {}
+
+    def languages(self) -> frozenset[str]:
+        """Return every known language: each comes with a grammar."""
+        return frozenset(LANGUAGES)
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of tree-sitter and of all installed grammars."""
+        packages = ["tree-sitter", *sorted({known.grammar for known in LANGUAGES.values()})]
+        return {package: _version(package) for package in packages}
+
+    def parse(self, program: Program) -> Tree:
+        """Parse one program; only too large a mess raises ``ProgramError`` (timeout)."""
+        grammar = self._grammars.get(program.language)
+        if grammar is None:
+            grammar = _Grammar(self.language_of(program), self.comments)
+            self._grammars[program.language] = grammar
+        (kind, parent, start, end), errors = _flatten(grammar, grammar.parse(program.text))
+        return Tree(
+            language=program.language,
+            frontend=self.name,
+            text=program.text,
+            kinds=grammar.kinds,
+            kind=kind,
+            parent=parent,
+            start=start,
+            end=end,
+            errors=errors,
+        )
+
+
+class _Grammar:
+    """A grammar's parser, the names of its kinds, and the kinds to leave out."""
+
+    def __init__(self, language: Language, comments: bool) -> None:
+        try:
+            module = importlib.import_module(language.grammar_module)
+        except ModuleNotFoundError:
+            raise ProgramError(
+                "unsupported-language",
+                f"the grammar of {language.name} is not installed: pip install {language.grammar}",
+            ) from None
+        grammar = tree_sitter.Language(getattr(module, language.entry)())
+        self._parser = tree_sitter.Parser(grammar)
+        numbers = range(grammar.node_kind_count)
+        names = [grammar.node_kind_for_id(number) or "" for number in numbers]
+        self.kinds = (
+            *(
+                name if grammar.node_kind_is_named(number) else f'"{name}"'
+                for number, name in zip(numbers, names, strict=True)
+            ),
+            "ERROR",
+        )
+        self.left_out = frozenset(
+            number
+            for number, name in zip(numbers, names, strict=True)
+            if not comments and (name == "comment" or name.endswith("_comment"))
+        )
+
+    def parse(self, text: bytes) -> tree_sitter.Tree:
+        """Parse, within ``SECONDS``: error recovery in a large mess can take for ever."""
+        if len(text) < _LARGE:
+            return self._parser.parse(text)
+        deadline = time.monotonic() + SECONDS
+
+        # An early end of the text stops the parser soon and leaves it fit for the next program.
+        def read(offset: int, _: object) -> bytes:
+            return text[offset : offset + _CHUNK] if time.monotonic() < deadline else b""
+
+        tree = self._parser.parse(read)
+        if time.monotonic() >= deadline:
+            raise ProgramError("timeout", f"took longer than {SECONDS:g} s to parse")
+        return tree
+
+
+def _flatten(grammar: _Grammar, tree: tree_sitter.Tree) -> tuple[Ints, Ints]:
+    """Walk a tree in pre-order; return kind, parent, start and end as ``[4, n]``, and the errors.
+
+    This loop takes as long as the parser itself, so it touches each node as little as Python
+    allows, and packs its lists now and then to stay small on programs of any size.
+    """
+    cursor = tree.walk()
+    down, across, up = cursor.goto_first_child, cursor.goto_next_sibling, cursor.goto_parent
+    left_out = grammar.left_out
+    broken = tree.root_node.has_error
+    chunks: list[Ints] = []
+    missing: list[int] = []
+    path: list[int] = []
+    parent = -1
+    first = 0
+    node: Any = cursor.node
+    kind = node.kind_id
+    while node:
+        kinds: list[int] = []
+        parents: list[int] = []
+        starts: list[int] = []
+        ends: list[int] = []
+        add_kind, add_parent, add_start, add_end = (
+            kinds.append,
+            parents.append,
+            starts.append,
+            ends.append,
+        )
+        for number in range(first, first + _CHUNK):
+            add_kind(kind)
+            add_parent(parent)
+            add_start(node.start_byte)
+            add_end(node.end_byte)
+            if broken and node.is_missing:
+                missing.append(number)
+            if down():
+                path.append(parent)
+                parent = number
+                node = cursor.node
+                kind = node.kind_id
+                if kind not in left_out:
+                    continue
+            # On to the next node in pre-order that is not left out.
+            node = None
+            while not node:
+                while not across():
+                    if not path:
+                        break
+                    up()
+                    parent = path.pop()
+                else:
+                    node = cursor.node
+                    kind = node.kind_id
+                    if kind in left_out:
+                        node = None
+                    continue
+                break
+            if not node:
+                break
+        first += _CHUNK
+        packed = pack(f"{4 * len(kinds)}i", *kinds, *parents, *starts, *ends)
+        chunks.append(np.frombuffer(packed, np.int32).reshape(4, -1))
+    columns = chunks[0] if len(chunks) == 1 else np.concatenate(chunks, axis=1)
+    if not broken:
+        return columns, _NOTHING
+    wrong = columns[0] == _ERROR
+    columns = columns.copy()
+    columns[0, wrong] = len(grammar.kinds) - 1
+    return columns, np.union1d(missing, np.flatnonzero(wrong)).astype(np.int32)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,47 @@
+"""The short way from a file or a piece of code to its tree."""
+
+import threading
+from pathlib import Path
+
+from treecaps.syntax.frontends import get_frontend
+from treecaps.syntax.frontends.base import Frontend
+from treecaps.syntax.program import MAX_BYTES, Program
+from treecaps.syntax.tree import Tree
+
+# Parsers keep state while they work, so each thread has its own.
+_loaded = threading.local()
+
+
+def parse_file(
+    path: str | Path,
+    *,
+    language: str | None = None,
+    frontend: str = "tree-sitter",
+    comments: bool = False,
+    max_bytes: int = MAX_BYTES,
+) -> Tree:
+    """Parse a file; its language comes from its name unless given.
+
+    Raises:
+        ProgramError: The file cannot be read or parsed; ``code`` says why in one word.
+    """
+    program = Program.read(path, language, max_bytes=max_bytes)
+    return _get_loaded(frontend, comments).parse(program)
+
+
+def parse_code(
+    code: str | bytes, language: str, *, frontend: str = "tree-sitter", comments: bool = False
+) -> Tree:
+    """Parse a piece of source code in a named language.
+
+    Raises:
+        ProgramError: The code cannot be parsed; ``code`` says why in one word.
+    """
+    return _get_loaded(frontend, comments).parse(Program.of(code, language))
+
+
+def _get_loaded(name: str, comments: bool) -> Frontend:
+    frontends: dict[tuple[str, bool], Frontend] = _loaded.__dict__.setdefault("frontends", {})
+    if (name, comments) not in frontends:
+        frontends[name, comments] = get_frontend(name, comments=comments)
+    return frontends[name, comments]

@@ -1,0 +1,174 @@
+"""A program as text: read from a file, from bytes or from standard input."""
+
+import codecs
+import errno
+import os
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from treecaps.errors import ProgramError
+from treecaps.syntax.languages import language_named, language_of_file
+
+MAX_BYTES = 10_000_000
+"""The largest program taken by default: far beyond what people write by hand."""
+
+# The UTF-32 marks come first, because the little-endian one begins with UTF-16's.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b"))
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program.
+
+    Args:
+        id: Its file name, or its name in a data set.
+        text: The source as UTF-8, without a byte order mark. Spans count its bytes; for an
+            ordinary UTF-8 file they are offsets into the file.
+        language: One of the names in ``LANGUAGES``.
+        label: The class it belongs to, where that is known.
+        replaced: How many characters stand for bytes that were not valid text.
+    """
+
+    id: str
+    text: bytes
+    language: str
+    label: str | None = None
+    replaced: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        code: bytes | str,
+        language: str,
+        *,
+        id: str = "<code>",
+        label: str | None = None,
+        max_bytes: int = MAX_BYTES,
+    ) -> "Program":
+        """Make a program of source code in a named language."""
+        size = len(code)
+        if size > max_bytes:
+            raise _too_large(size, max_bytes)
+        data = code.encode("utf-8", "replace") if isinstance(code, str) else bytes(code)
+        text, replaced = decode(data)
+        return cls(id, text, language_named(language).name, label, replaced)
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path,
+        language: str | None = None,
+        *,
+        id: str | None = None,
+        label: str | None = None,
+        max_bytes: int = MAX_BYTES,
+    ) -> "Program":
+        """Read a program from a file; its language comes from the name unless given."""
+        name = str(path)
+        known = language_named(language) if language else language_of_file(name)
+        data = _read_file(path, max_bytes)
+        return cls.of(data, known.name, id=id or name, label=label, max_bytes=max_bytes)
+
+    @classmethod
+    def read_stdin(cls, language: str | None, *, max_bytes: int = MAX_BYTES) -> "Program":
+        """Read a program from standard input, whose language must be given."""
+        if language is None:
+            raise ProgramError(
+                "unknown-language", "standard input has no file name; name it with --language"
+            )
+        data = sys.stdin.buffer.read(max_bytes + 1)
+        return cls.of(data, language, id="<stdin>", max_bytes=max_bytes)
+
+
+def decode(data: bytes) -> tuple[bytes, int]:
+    """Return source bytes as clean UTF-8, and how many characters had to be replaced.
+
+    UTF-8, UTF-16 and, with a byte order mark, UTF-32 are understood. Anything else that is
+    mostly text (Latin-1, GBK) keeps what is readable and gets U+FFFD for the rest. A stray NUL
+    byte becomes a space, because parsers take it for the end.
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            data = data[len(mark) :]
+            if encoding != "utf-8":
+                data = data.decode(encoding, "replace").encode("utf-8", "replace")
+            break
+    head = data[:8192]
+    if unmarked := _unmarked_utf16(head):
+        data = data.decode(unmarked, "replace").encode("utf-8", "replace")
+    else:
+        _refuse_binary(head)
+    nuls = data.count(0)
+    if nuls:
+        data = data.replace(b"\0", b" ")
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        before = data.count(_REPLACEMENT.encode())
+        text = data.decode("utf-8", "replace")
+        return text.encode(), text.count(_REPLACEMENT) - before + nuls
+    return data, nuls
+
+
+def _unmarked_utf16(head: bytes) -> str | None:
+    """Tell UTF-16 without a byte order mark: in code, about every second byte is then NUL."""
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if max(even, odd) < 0.3 * len(head) or min(even, odd):
+        return None
+    return "utf-16-be" if even else "utf-16-le"
+
+
+def _refuse_binary(head: bytes) -> None:
+    text = head.decode("utf-8", "replace")
+    odd = len(head) - len(head.translate(None, _CONTROL)) + text.count(_REPLACEMENT)
+    if odd > 0.3 * len(text):
+        raise ProgramError("binary", "looks like a binary file, not source code")
+
+
+def _read_file(path: str | Path, max_bytes: int) -> bytes:
+    try:
+        # Without O_NONBLOCK, opening a FIFO that nobody writes to would wait for ever.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise ProgramError("unreadable", _what_else(status.st_mode))
+            if status.st_size > max_bytes:
+                raise _too_large(status.st_size, max_bytes)
+            return file.read(max_bytes + 1)
+    except OSError as error:
+        raise ProgramError("unreadable", _os_message(error)) from None
+    except ValueError:
+        raise ProgramError("unreadable", "no such file (its name holds a NUL)") from None
+
+
+def _what_else(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "is a folder, not a file"
+    if stat.S_ISFIFO(mode):
+        return "is a FIFO, not a file; pipe it into '-' instead"
+    return "is a device or socket, not a file"
+
+
+def _os_message(error: OSError) -> str:
+    if error.errno == errno.ELOOP:
+        return "is a symbolic link that leads back to itself"
+    return (error.strerror or str(error)).lower()
+
+
+def _too_large(size: int, limit: int) -> ProgramError:
+    return ProgramError(
+        "too-large",
+        f"is larger than {limit / 1e6:g} MB ({size / 1e6:.1f} MB or more);"
+        " raise the limit with --max-mb",
+    )
