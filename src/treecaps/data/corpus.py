@@ -282,15 +282,17 @@ def _key(data: DataSet, made_by: dict[str, Any], home: Path) -> str:
     Reading 50,000 files takes longer than opening their corpus, so the digest of the contents
     is noted under a digest of the files' names, sizes and times, as git does.
     """
-    note = home / f"seen-{data.stamp()}"
+    stamp = data.stamp()
+    note = home / f"seen-{stamp}"
     try:
         contents = note.read_text()
     except OSError:
         contents = data.fingerprint()
-        building = _new_folder(home)
-        (building / note.name).write_text(contents)
-        (building / note.name).replace(note)
-        building.rmdir()
+        if stamp:
+            building = _new_folder(home)
+            (building / note.name).write_text(contents)
+            (building / note.name).replace(note)
+            building.rmdir()
     parser = json.dumps(made_by, sort_keys=True)
     return f"corpus-{xxhash.xxh3_128_hexdigest((contents + parser).encode())}"
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from treecaps.syntax.program import MAX_BYTES, Program
 from treecaps.syntax.sources import list_sources, tell_passed_over
 
 _SHAPES = "a folder with one sub-folder per class, .jsonl, .jsonl.gz or .parquet"
+_SETTLED_NS = 2_000_000_000
 _COLUMNS = ("code", "label", "language", "id")
 
 
@@ -60,8 +62,13 @@ class DataSet:
             return self._read_parquet()
         return self._read_json_lines()
 
-    def stamp(self) -> str:
-        """Return a digest of names, sizes and times: equal stamps mean nothing was touched."""
+    def stamp(self) -> str | None:
+        """Return a digest of names, sizes and times: equal stamps mean nothing was touched.
+
+        A file touched a moment ago could be touched again without a new time, because clocks of
+        file systems tick slowly. Then there is no stamp.
+        """
+        now = time.time_ns()
         digest = xxhash.xxh3_128(repr((str(self.path.resolve()), self._options())).encode())
         for name in self._files or [""]:
             try:
@@ -69,8 +76,10 @@ class DataSet:
             except OSError as error:
                 digest.update(repr((name, error.errno)).encode())
                 continue
-            times = (status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-            digest.update(repr((name, status.st_size, *times)).encode())
+            times = (status.st_mtime_ns, status.st_ctime_ns)
+            if now - max(times) < _SETTLED_NS:
+                return None
+            digest.update(repr((name, status.st_size, status.st_ino, *times)).encode())
         return digest.hexdigest()
 
     def fingerprint(self) -> str:

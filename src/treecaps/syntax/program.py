@@ -123,7 +123,7 @@ def decode(data: bytes) -> tuple[bytes, int]:
 def _unmarked_utf16(head: bytes) -> str | None:
     """Tell UTF-16 without a byte order mark: in code, about every second byte is then NUL."""
     even, odd = head[::2].count(0), head[1::2].count(0)
-    if max(even, odd) < 0.3 * len(head) or min(even, odd):
+    if len(head) < 4 or max(even, odd) < 0.3 * len(head) or min(even, odd):
         return None
     return "utf-16-be" if even else "utf-16-le"
 
@@ -137,14 +137,13 @@ def _refuse_binary(head: bytes) -> None:
 
 def _read_file(path: str | Path, max_bytes: int) -> bytes:
     try:
-        # Without O_NONBLOCK, opening a FIFO that nobody writes to would wait for ever.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise ProgramError("unreadable", _what_else(status.st_mode))
-            if status.st_size > max_bytes:
-                raise _too_large(status.st_size, max_bytes)
+        status = os.stat(path)
+        # Asked before opening: opening a FIFO that nobody writes to would wait for ever.
+        if not stat.S_ISREG(status.st_mode):
+            raise ProgramError("unreadable", _what_else(status.st_mode))
+        if status.st_size > max_bytes:
+            raise _too_large(status.st_size, max_bytes)
+        with open(path, "rb") as file:
             return file.read(max_bytes + 1)
     except OSError as error:
         raise ProgramError("unreadable", _os_message(error)) from None

@@ -22,16 +22,15 @@ _KINDS = tuple(
 _KIND_NUMBERS = {name: number for number, name in enumerate(_KINDS)}
 _NEWLINE = re.compile(rb"\r\n|\n|\r")
 
-# What Python 3 says of Python 2 code, and what it would not recognise as such.
+# What Python 3 says of Python 2 code, and what a line of it may look like.
 _PYTHON_2_MESSAGES = (
     "Missing parentheses in call to",
     "multiple exception types must be parenthesized",
     "leading zeros in decimal integer literals",
 )
-_PYTHON_2_CODE = re.compile(
-    rb"""^\s*(print\s+["'\w%]|exec\s+["'\w]|raise\s+\w+\s*,|except\s+[\w.]+\s*,\s*\w+\s*:)"""
-    rb"|`\w+`|<>|\b0[0-7]+\b|\bur['\"]",
-    re.MULTILINE,
+_PYTHON_2_LINE = re.compile(
+    r"""\s*(print\s+["'\w%]|exec\s+["'\w]|raise\s+\w+\s*,|except\s+[\w.]+\s*,\s*\w+\s*:)"""
+    r"|.*(`\w+`|<>|\bur['\"])"
 )
 
 
@@ -90,7 +89,7 @@ def _parse(text: bytes) -> ast.Module:
             return ast.parse(text.decode())
     except SyntaxError as error:
         message = error.msg
-        if message.startswith(_PYTHON_2_MESSAGES) or _PYTHON_2_CODE.search(text):
+        if message.startswith(_PYTHON_2_MESSAGES) or _PYTHON_2_LINE.match(error.text or ""):
             raise ProgramError(
                 "syntax",
                 f"line {error.lineno}: this is Python 2, which Python's own parser refuses;"

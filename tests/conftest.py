@@ -1,0 +1,25 @@
+"""What all tests share."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted(path for path in (ROOT / "examples" / "programs").rglob("*") if path.is_file())
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep every test's corpora apart, and away from the user's."""
+    cache = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("TREECAPS_CACHE", str(cache))
+    return cache
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The data sets beside the project."""
+    path = ROOT.parent / "shared" / "data"
+    if not path.is_dir():
+        pytest.skip("the data sets are not beside the project")
+    return path

@@ -1,0 +1,207 @@
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.conftest import ROOT
+from treecaps.data.dataset import DataSet
+from treecaps.errors import DataError, Failure
+from treecaps.syntax.program import Program
+
+RECORDS: list[dict[str, Any]] = [
+    {"code": "int a;", "label": "x", "language": "c", "id": "one"},
+    {"code": "a = 1", "label": 2, "language": "Python"},
+    {"code": "class A {}", "language": "c#", "id": 7},
+    {"code": "fn f() {}", "label": "x", "id": "dir/f.rs"},
+]
+EXPECTED = [
+    Program("one", b"int a;", "c", "x"),
+    Program("line 2", b"a = 1", "python", "2"),
+    Program("7", b"class A {}", "c_sharp"),
+    Program("dir/f.rs", b"fn f() {}", "rust", "x"),
+]
+
+
+def write_lines(path: Path, records: list[Any]) -> Path:
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "A.JSONL"])
+def test_json_lines_are_read(tmp_path: Path, name: str) -> None:
+    data = DataSet(write_lines(tmp_path / name, RECORDS))
+    assert list(data) == EXPECTED
+    assert data.progress == 1
+    assert list(data) == EXPECTED  # and again
+
+
+def test_parquet_is_read(tmp_path: Path) -> None:
+    rows = [{**dict.fromkeys(("code", "label", "language", "id")), **row} for row in RECORDS]
+    for row in rows:
+        row.update(label=row["label"] and str(row["label"]), id=row["id"] and str(row["id"]))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    found = list(DataSet(tmp_path / "a.parquet"))
+    assert found[0] == EXPECTED[0]
+    assert [program.id for program in found] == ["one", "row 2", "7", "dir/f.rs"]
+
+
+def test_parquet_may_hold_numbers_bytes_and_dictionaries(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "code": pa.array([b"int a;", b"int b;"], pa.large_binary()),
+            "label": pa.array([1, 2]),
+            "language": pa.array(["c", "c"]).dictionary_encode(),
+            "other": [[1], [2]],
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    first, second = DataSet(tmp_path / "a.parquet")
+    assert first == Program("row 1", b"int a;", "c", "1")
+    assert isinstance(second, Program)
+
+
+def test_a_folder_has_a_class_in_every_sub_folder(tmp_path: Path) -> None:
+    for name in ("b/x.c", "a/deep/er/y.py", "z.java", ".hidden/x.c", "a/.secret.c", "a/notes.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    data = DataSet(tmp_path)
+    assert list(data) == [
+        Program("a/deep/er/y.py", b"x", "python", "a"),
+        Program("b/x.c", b"x", "c", "b"),
+        Program("z.java", b"x", "java", None),
+    ]
+    assert data.passed_over == {".md": 1}
+    everything = [program.id for program in DataSet(tmp_path, language="c")]
+    assert everything == ["a/deep/er/y.py", "a/notes.md", "b/x.c", "z.java"]
+
+
+def test_the_examples_are_a_data_set() -> None:
+    programs = list(DataSet(ROOT / "examples/programs"))
+    assert len(programs) == 52
+    assert {program.label for program in programs if isinstance(program, Program)} == {
+        "binary-search",
+        "bubble-sort",
+        "gcd",
+        "stack",
+    }
+
+
+def test_a_given_language_wins(tmp_path: Path) -> None:
+    data = DataSet(write_lines(tmp_path / "a.jsonl", RECORDS), language="C++")
+    assert {program.language for program in data if isinstance(program, Program)} == {"cpp"}
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        ("nonsense", "record", "line 2 is not JSON"),
+        ("[1]", "record", "line 2 is not a JSON object"),
+        ('"text"', "record", "line 2 is not a JSON object"),
+        ("[" * 4000, "record", "line 2 is not JSON"),
+        ('{"label": "x"}', "record", "line 2 has no 'code' that is text"),
+        ('{"code": 1}', "record", "line 2 has no 'code' that is text"),
+        ('{"code": "x", "label": [1]}', "record", "'label' that is no text or number"),
+        ('{"code": "x", "label": true}', "record", "'label' that is no text or number"),
+        ('{"code": "x", "label": 0.5}', "record", "'label' that is no text or number"),
+        ('{"code": "x", "language": 3}', "record", "'language' that is no text"),
+        ('{"code": "x", "language": "cobol"}', "unknown-language", "unknown language 'cobol'"),
+        ('{"code": "x"}', "unknown-language", r"unknown language .*--language"),
+        ('{"code": "\\u0000\\u0000\\u0000", "language": "c"}', "binary", "binary"),
+        ('{"code": "%s", "language": "c"}' % ("x" * 150), "too-large", "larger than"),
+        ('{"code": "%s", "language": "c"}' % ("x" * 9000), "too-large", "longer than a program"),
+        (b'\xff{"code": "x"}', "record", "line 2 is not JSON"),
+    ],
+)
+def test_a_bad_line_is_a_failure_and_the_others_go_on(
+    tmp_path: Path, line: str | bytes, code: str, message: str
+) -> None:
+    good = json.dumps(RECORDS[0]).encode()
+    bad = line if isinstance(line, bytes) else line.encode()
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + good + b"\n" + bad + b"\n\n  \n" + good)
+    first, failure, last = DataSet(path, max_bytes=100)
+    assert isinstance(failure, Failure)
+    assert failure.code == code
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(failure.message)
+    assert first == last == EXPECTED[0]
+
+
+def test_a_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    os.mkfifo(tmp_path / "a" / "pipe.c")
+    (tmp_path / "a" / "ok.c").write_text("int a;")
+    (tmp_path / "a" / "loop.c").symlink_to("loop.c")
+    found = list(DataSet(tmp_path))
+    assert [getattr(program, "code", "") for program in found] == ["unreadable", "", "unreadable"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [(lambda data: data[:-20], "damaged after"), (lambda data: b"no gzip", "damaged after 0")],
+)
+def test_a_damaged_gzip_is_said(tmp_path: Path, damage: Any, message: str) -> None:
+    path = write_lines(tmp_path / "a.jsonl.gz", RECORDS * 500)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(DataError, match=message):
+        list(DataSet(path))
+
+
+def test_a_parquet_without_code_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["x"], "label": ["y"]}), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="no column 'code', only: text, label"):
+        list(DataSet(tmp_path / "a.parquet"))
+
+
+def test_a_damaged_parquet_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 nothing else")
+    with pytest.raises(DataError, match="damaged after 0 rows"):
+        list(DataSet(tmp_path / "a.parquet"))
+
+
+def test_other_paths_say_what_is_expected(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "1.txt").write_text("x")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for name, message in (
+        ("a.csv", "is no data set; expected a folder"),
+        ("missing", "does not exist"),
+        ("empty", "holds no files"),
+        ("texts", r"\(1 .txt\); name their language with --language"),
+        ("pipe.jsonl", "neither a folder nor a file"),
+    ):
+        with pytest.raises(DataError, match=message):
+            DataSet(tmp_path / name)
+
+
+def test_fingerprints_follow_the_contents(tmp_path: Path) -> None:
+    first = write_lines(tmp_path / "a.jsonl", RECORDS)
+    same = write_lines(tmp_path / "b.jsonl", RECORDS)
+    before = DataSet(first).fingerprint()
+    assert before == DataSet(same).fingerprint() == DataSet(first).fingerprint()
+    assert before != DataSet(first, language="c").fingerprint()
+    first.write_bytes(first.read_bytes().replace(b"int a", b"int b"))
+    assert before != DataSet(first).fingerprint()
+
+
+def test_stamps_follow_names_sizes_and_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        write_lines(tmp_path / name, RECORDS)
+    assert DataSet(tmp_path / "a.jsonl").stamp() is None  # too fresh to tell
+    monkeypatch.setattr("treecaps.data.dataset._SETTLED_NS", 0)
+    before = DataSet(tmp_path / "a.jsonl").stamp()
+    assert before == DataSet(tmp_path / "a.jsonl").stamp()
+    assert before != DataSet(tmp_path / "b.jsonl").stamp()
+    os.utime(tmp_path / "a.jsonl", ns=(1, 1))
+    assert before != DataSet(tmp_path / "a.jsonl").stamp()

@@ -1,0 +1,147 @@
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treecaps.errors import ProgramError, UsageError
+from treecaps.syntax.program import Program, decode
+
+CODE = "int f(void) { return 0; } /* grün */\n"
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"]
+)
+def test_unicode_in_any_form_is_read(encoding: str) -> None:
+    assert decode(CODE.encode(encoding)) == (CODE.encode(), 0)
+
+
+def test_marked_big_endian_text_is_read() -> None:
+    assert decode(b"\xfe\xff" + CODE.encode("utf-16-be")) == (CODE.encode(), 0)
+    assert decode(b"\0\0\xfe\xff" + CODE.encode("utf-32-be")) == (CODE.encode(), 0)
+
+
+def test_other_encodings_keep_what_is_readable() -> None:
+    text, replaced = decode(CODE.encode("latin-1"))
+    assert text == CODE.replace("ü", "\N{REPLACEMENT CHARACTER}").encode()
+    assert replaced == 1
+
+
+def test_replacement_characters_of_the_source_are_not_counted() -> None:
+    source = "\N{REPLACEMENT CHARACTER}" * 3
+    assert decode(source.encode() + b" code " * 9 + b"\xff")[1] == 1
+
+
+def test_stray_nul_bytes_become_spaces() -> None:
+    assert decode(b"int a;\0\0int b;") == (b"int a;  int b;", 2)
+
+
+@pytest.mark.parametrize("data", [b"\x7fELF\x02\x01\x01" + bytes(60), bytes(range(256)) * 4, b"\0"])
+def test_binary_data_are_refused(data: bytes) -> None:
+    with pytest.raises(ProgramError, match="looks like a binary file") as caught:
+        decode(data)
+    assert caught.value.code == "binary"
+
+
+@given(st.binary())
+def test_any_bytes_become_clean_text_or_an_error(data: bytes) -> None:
+    try:
+        text, replaced = decode(data)
+    except ProgramError:
+        return
+    text.decode("utf-8")
+    assert b"\0" not in text
+    assert replaced >= 0
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="\0", exclude_categories=["Cc"])))
+def test_valid_text_is_never_changed(text: str) -> None:
+    text = text.removeprefix("\ufeff")
+    try:
+        assert decode(text.encode("utf-8", "replace"))[0] == text.encode("utf-8", "replace")
+    except ProgramError:
+        # Text that already consists of replacement characters counts as binary.
+        assert "\N{REPLACEMENT CHARACTER}" in text
+
+
+def test_a_file_is_read_and_its_name_tells_the_language(tmp_path: Path) -> None:
+    path = tmp_path / "Main.CPP"
+    path.write_bytes(b"int a;\r\n")
+    program = Program.read(path)
+    assert (program.text, program.language, program.id) == (b"int a;\r\n", "cpp", str(path))
+    assert Program.read(path, "c").language == "c"
+
+
+def test_an_empty_file_is_an_empty_program(tmp_path: Path) -> None:
+    (tmp_path / "a.c").touch()
+    assert Program.read(tmp_path / "a.c").text == b""
+
+
+@pytest.mark.parametrize("name", ["a.xyz", "Makefile", "a."])
+def test_an_unknown_language_says_what_to_do(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ProgramError, match=r"unknown language .*--language") as caught:
+        Program.read(tmp_path / name)
+    assert caught.value.code == "unknown-language"
+
+
+def test_an_unknown_language_name_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="unknown language 'cobol'; known: c, c_sharp, cpp"):
+        Program.of("x", "cobol")
+
+
+def test_large_programs_are_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "a.c"
+    with open(path, "wb") as file:
+        file.truncate(50_000_000)
+    with pytest.raises(ProgramError, match=r"larger than 10 MB \(50.0 MB.*--max-mb"):
+        Program.read(path)
+    with pytest.raises(ProgramError, match="larger than"):
+        Program.of("x" * 100, "c", max_bytes=99)
+
+
+def test_what_is_not_a_file_is_said(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.c")
+    (tmp_path / "folder.c").mkdir()
+    (tmp_path / "loop.c").symlink_to("loop.c")
+    (tmp_path / "dangling.c").symlink_to("nowhere.c")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket.c"))
+        for name, complaint in (
+            ("fifo.c", "is a FIFO"),
+            ("folder.c", "is a folder"),
+            ("loop.c", "leads back to itself"),
+            ("dangling.c", "no such file"),
+            ("missing.c", "no such file"),
+            ("socket.c", "is a device or socket"),
+            ("nul\0.c", "holds a NUL"),
+            ("x" * 300 + ".c", "file name too long"),
+        ):
+            with pytest.raises(ProgramError, match=complaint) as caught:
+                Program.read(tmp_path / name)
+            assert caught.value.code == "unreadable"
+
+
+@contextmanager
+def without_privileges() -> Iterator[None]:
+    """Root may read everything: become somebody else for a moment."""
+    if os.geteuid():
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_an_unreadable_file_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.c"
+    path.write_text("int a;")
+    path.chmod(0)
+    with pytest.raises(ProgramError, match="permission denied"), without_privileges():
+        Program.read(path)
