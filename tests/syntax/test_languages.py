@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from unittest.mock import patch
 
 import pytest
 
@@ -42,12 +43,12 @@ def test_file_names_tell_the_language(file: str, name: str) -> None:
 
 @pytest.fixture
 def restored() -> Iterator[None]:
-    tables = (languages.LANGUAGES, languages._BY_ALIAS, languages._BY_ENDING)
-    before = [dict(table) for table in tables]
-    yield
-    for table, old in zip(tables, before, strict=True):
-        table.clear()
-        table.update(old)
+    with (
+        patch.dict(languages.LANGUAGES),
+        patch.dict(languages._BY_ALIAS),
+        patch.dict(languages._BY_ENDING),
+    ):
+        yield
 
 
 @pytest.mark.usefixtures("restored")

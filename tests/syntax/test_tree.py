@@ -37,7 +37,7 @@ def test_a_tree_can_be_rebuilt_from_its_parts(tree: Tree) -> None:
 @given(random_trees())
 def test_positions_children_and_depths_equal_their_slow_twins(tree: Tree) -> None:
     families: dict[int, list[int]] = {}
-    depth = []
+    depth: list[int] = []
     for node, parent in enumerate(tree.parent.tolist()):
         families.setdefault(parent, []).append(node)
         depth.append(0 if parent < 0 else depth[parent] + 1)
@@ -57,7 +57,7 @@ def test_positions_children_and_depths_equal_their_slow_twins(tree: Tree) -> Non
 
 @given(random_trees())
 def test_the_share_of_errors_counts_every_byte_once(tree: Tree) -> None:
-    wrong = set()
+    wrong: set[int] = set()
     for node in tree.errors.tolist():
         wrong.update(range(tree.start[node], tree.end[node]))
     assert tree.error_share == (len(wrong) / len(tree.text) if tree.text else 0)

@@ -72,7 +72,7 @@ class DataSet:
         digest = xxhash.xxh3_128(repr((str(self.path.resolve()), self._options())).encode())
         for name in self._files or [""]:
             try:
-                status = os.stat(os.path.join(self.path, name))
+                status = os.stat(self.path / name)
             except OSError as error:
                 digest.update(repr((name, error.errno)).encode())
                 continue

@@ -26,7 +26,7 @@ READABLE = [path for path in EXAMPLES if path.suffix in (".c", ".cpp", ".cs", ".
 def own_nodes(program: Program, comments: bool) -> list[tuple[str, int, int, int, int]]:
     """Read srcML's XML with another parser, by plain recursion."""
     language = getattr(srcml_caller.CodeLanguage, LANGUAGES[program.language].srcml or "")
-    xml = srcml_caller.to_srcml(program.text.decode(), language, False)
+    xml = srcml_caller.to_srcml(program.text.decode(), language, False) or ""
 
     def read(element: minidom.Element, start: int) -> tuple[Node, int]:
         node = Node(element.tagName, start, start)
