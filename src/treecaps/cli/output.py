@@ -25,7 +25,14 @@ _PATIENCE = 1.0  # seconds of silence before a progress bar appears
 
 def say(text: str) -> None:
     """Print a line of the result."""
-    click.echo(text)
+    click.echo(_printable(text))
+
+
+def _printable(text: str) -> str:
+    """Spell out control characters, which file names may hold and terminals obey."""
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text
+    )
 
 
 def say_json(value: Any) -> None:
@@ -35,7 +42,7 @@ def say_json(value: Any) -> None:
 
 def note(text: str) -> None:
     """Tell people something beside the result."""
-    click.echo(text, err=True)
+    click.echo(_printable(text), err=True)
 
 
 def note_passed_over(folder: str | Path, passed_over: Counter[str]) -> None:
@@ -46,17 +53,23 @@ def note_passed_over(folder: str | Path, passed_over: Counter[str]) -> None:
 
 def fail(name: str, message: str) -> None:
     """Tell people of one input that failed while the others go on."""
-    note(f"{click.style(name, bold=True)}: {click.style('error', fg='red')}: {message}")
+    error = click.style("error", fg="red")
+    click.echo(f"{_printable(name)}: {error}: {_printable(message)}", err=True)
 
 
 def say_table(table: "Table") -> None:
     """Print a table, as wide as it needs to be where nobody looks."""
     from rich.console import Console
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=1000)
-    console.print(table)
+    # Cells hold other people's words: no markup, no emoji codes.
+    console = Console(markup=False, emoji=False, highlight=False)
+    if console.is_terminal:
+        console.print(table)
+        return
+    console.width = 1000
+    with console.capture() as captured:
+        console.print(table)
+    say("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def new_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None = None) -> "Table":

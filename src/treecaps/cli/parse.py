@@ -107,7 +107,8 @@ def _describe(tree: "Tree", *, places: bool = False) -> str:
     text = f"{tree.language}, {len(tree):,} nodes"
     if not len(tree.errors):
         return text
-    text += f", {len(tree.errors):,} errors ({tree.error_share:.1%} of the text)"
+    errors = "1 error" if len(tree.errors) == 1 else f"{len(tree.errors):,} errors"
+    text += f", {errors} ({tree.error_share:.1%} of the text)"
     if places:
         first = [tree.line_and_column(node) for node in tree.errors[:5].tolist()]
         text += " at " + ", ".join(f"{line}:{column}" for line, column in first)

@@ -137,7 +137,7 @@ class DataSet:
                     if len(line) == longest:
                         while line and not line.endswith(b"\n"):
                             line = lines.readline(longest)
-                        yield Failure(where, "too-large", f"{where} is longer than a program")
+                        yield Failure(where, "too-large", "is longer than any program may be")
                     elif line.strip():
                         yield self._parse_line(line, where)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -153,9 +153,10 @@ class DataSet:
         try:
             record = json.loads(line.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
-            return Failure(where, "record", f"{where} is not JSON: {error}")
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+            return Failure(where, "record", f"is not JSON: {reason}")
         if not isinstance(record, dict):
-            return Failure(where, "record", f"{where} is not a JSON object")
+            return Failure(where, "record", "is not a JSON object")
         return self._program(record, where)
 
     def _read_parquet(self) -> Iterator[Program | Failure]:
@@ -182,9 +183,9 @@ class DataSet:
     def _program(self, record: Mapping[str, Any], where: str) -> Program | Failure:
         code, label, language, name = (record.get(column) for column in _COLUMNS)
         if not isinstance(code, str | bytes):
-            return Failure(where, "record", f"{where} has no 'code' that is text")
+            return Failure(where, "record", "has no 'code' that is text")
         if label is not None and (not isinstance(label, str | int) or isinstance(label, bool)):
-            return Failure(where, "record", f"{where} has a 'label' that is no text or number")
+            return Failure(where, "record", "has a 'label' that is no text or whole number")
         shown = str(name) if isinstance(name, str | int) else where
         try:
             return Program.of(

@@ -107,7 +107,7 @@ def _shingles(tree: Tree) -> Hashes:
     nodes = _mix(_kind_hashes(tree.kinds)[tree.kind] + tokens * np.uint64(31))
     runs = nodes.copy()
     for ahead in range(1, min(_RUN, len(nodes))):
-        runs[:-ahead] += nodes[ahead:] * np.uint64(2 * ahead + 1) * _BASE
+        runs[:-ahead] += nodes[ahead:] * powers[ahead]
     return _mix(runs)
 
 

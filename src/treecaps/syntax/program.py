@@ -130,8 +130,9 @@ def _unmarked_utf16(head: bytes) -> str | None:
 
 def _refuse_binary(head: bytes) -> None:
     text = head.decode("utf-8", "replace")
-    odd = len(head) - len(head.translate(None, _CONTROL)) + text.count(_REPLACEMENT)
-    if odd > 0.3 * len(text):
+    invalid = text.count(_REPLACEMENT) - head.count(_REPLACEMENT.encode())
+    control = len(head) - len(head.translate(None, _CONTROL))
+    if invalid + control > 0.3 * len(text):
         raise ProgramError("binary", "looks like a binary file, not source code")
 
 

@@ -1,0 +1,275 @@
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import treecaps
+from tests.conftest import ROOT
+from treecaps.syntax.tree import Tree
+
+PROGRAMS = ROOT / "examples" / "programs"
+COMMAND = [sys.executable, "-c", "from treecaps.cli.main import main; main()"]
+
+
+def run(*words: str | Path, stdin: bytes = b"", **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command line as people do: in a process of its own."""
+    done = subprocess.run(
+        [*COMMAND, *map(str, words)], input=stdin, capture_output=True, check=False, **options
+    )
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+    )
+
+
+def run_in_terminal(*words: str | Path, stdin: str = "") -> str:
+    """Run the command line with a terminal on all sides, and return what it shows."""
+    reader, writer = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    environment.pop("NO_COLOR", None)
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, words)], stdin=writer, stdout=writer, stderr=writer, env=environment
+    )
+    os.close(writer)
+    shown = b""
+    while True:
+        try:
+            block = os.read(reader, 65536)
+        except OSError:  # how a terminal says that the other side has gone
+            break
+        if not block:
+            break
+        shown += block
+    os.close(reader)
+    process.wait()
+    return shown.decode()
+
+
+def test_help_names_every_command() -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    for name in ("parse", "data"):
+        assert name in done.stdout
+        assert run(name, "--help").returncode == 0
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = (
+        "import sys\n"
+        "from treecaps.cli.main import main\n"
+        "sys.argv = ['treecaps', *sys.argv[1:]]\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numpy', 'pyarrow', 'rich', 'tree_sitter', 'torch'} & set(sys.modules)))\n"
+    )
+    for words in (["--help"], ["parse", "--help"], ["data", "--help"]):
+        done = subprocess.check_output([sys.executable, "-c", script, *words], text=True)
+        assert done.endswith("[]\n")
+
+
+def test_version_names_package_and_grammars() -> None:
+    lines = run("--version").stdout.splitlines()
+    assert lines[0] == f"treecaps {treecaps.__version__}"
+    for grammar in ("tree-sitter-c", "tree-sitter-swift", "srcml-caller", "python"):
+        assert any(line.startswith(grammar + " ") for line in lines)
+
+
+def test_one_file_prints_its_tree() -> None:
+    done = run("parse", PROGRAMS / "gcd/gcd.c")
+    assert done.returncode == 0
+    assert done.stdout.startswith("translation_unit\n  preproc_include\n")
+    assert "192 nodes" in done.stderr
+
+
+def test_many_files_and_folders_print_a_line_each() -> None:
+    done = run("parse", PROGRAMS / "gcd", PROGRAMS / "stack/stack.c")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 14
+    assert lines[-1].endswith("stack.c: c, 402 nodes") or "nodes" in lines[-1]
+    assert run("parse", "--tree", PROGRAMS / "gcd").stdout.count("\n") > 1000
+
+
+def test_standard_input_is_read() -> None:
+    done = run("parse", "-", "--language", "c++", "--json", stdin=b"int a;")
+    assert json.loads(done.stdout)["tree"]["text"] == "int a;"
+    done = run("parse", "-", stdin=b"int a;")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "name it with --language" in done.stderr
+
+
+def test_json_is_an_object_a_line_and_failures_are_among_them(tmp_path: Path) -> None:
+    done = run(
+        "parse", "--json", PROGRAMS / "gcd/gcd.c", tmp_path / "none.c", PROGRAMS / "gcd/gcd.py"
+    )
+    assert done.returncode == 1
+    first, second, third = map(json.loads, done.stdout.splitlines())
+    tree = Tree.from_dict(first["tree"])
+    assert (first["nodes"], first["errors"], first["error_share"]) == (len(tree), 0, 0)
+    assert tree == treecaps.parse_file(PROGRAMS / "gcd/gcd.c")
+    assert second == {
+        "path": str(tmp_path / "none.c"),
+        "error": {"code": "unreadable", "message": "no such file or directory"},
+    }
+    assert third["tree"]["language"] == "python"
+
+
+@pytest.mark.parametrize("frontend", ["tree-sitter", "ast", "srcml"])
+def test_every_front_end_is_a_choice(frontend: str) -> None:
+    file = PROGRAMS / ("gcd/gcd.py" if frontend == "ast" else "gcd/gcd.c")
+    done = run("parse", "--frontend", frontend, "--json", file)
+    assert json.loads(done.stdout)["tree"]["frontend"] == frontend
+
+
+def test_broken_code_says_how_much_and_where() -> None:
+    done = run("parse", "-", "--language", "c", stdin=b"int a;\nint f( {\n")
+    assert done.returncode == 0
+    assert "1 error (" in done.stderr
+    assert "at 2:1" in done.stderr
+
+
+def test_a_picture_is_drawn(tmp_path: Path) -> None:
+    done = run("parse", PROGRAMS / "gcd/gcd.c", "--svg", tmp_path / "out.svg")
+    assert done.returncode == 0
+    assert (tmp_path / "out.svg").read_text().startswith("<svg ")
+    done = run("parse", PROGRAMS / "gcd", "--svg", tmp_path / "out.svg")
+    assert (done.returncode, "draws one file, not 13" in done.stderr) == (2, True)
+    done = run("parse", PROGRAMS / "gcd/gcd.c", "--svg", tmp_path / "no/out.svg")
+    assert (done.returncode, "cannot write" in done.stderr) == (2, True)
+
+
+def bad_files(folder: Path) -> dict[str, str]:
+    """Write one of each bad input; return what is said of each, nothing where a tree is made."""
+    contents: dict[str, tuple[bytes, str]] = {
+        "empty.c": (b"", ""),
+        "binary.c": (b"\x7fELF\x02\x01\x01" + bytes(5000), "binary"),
+        "nul.c": (b"int a;\0int b;", ""),
+        "invalid.c": (b"int a; /* \xff\xfe\xfd */ int b; /* more text, and more text */", ""),
+        "utf16.c": ("int a;".encode("utf-16"), ""),
+        "bom.c": (b"\xef\xbb\xbfint a;", ""),
+        "crlf.c": (b"int a;\r\nint b;\r\n", ""),
+        "huge.c": (b"int a;\n" * 7_200_000, "larger than 10 MB"),
+        "line.c": ((b"int a;" + b" " * 94) * 99_000, ""),
+        "deep.c": (b"int a = " + b"(" * 100_000, ""),
+        "what.xyz": (b"?", "unknown language"),
+    }
+    for name, (data, _) in contents.items():
+        (folder / name).write_bytes(data)
+    (folder / "loop.c").symlink_to("loop.c")
+    os.mkfifo(folder / "fifo.c")
+    (folder / "folder.c").mkdir()
+    said = {name: message for name, (_, message) in contents.items()}
+    return {**said, "loop.c": "leads back to itself", "fifo.c": "is a FIFO", "gone.c": "no such"}
+
+
+def test_bad_input_gives_a_line_or_a_tree_and_loses_nothing(tmp_path: Path) -> None:
+    said = bad_files(tmp_path)
+    done = run("parse", *said, PROGRAMS / "gcd/gcd.c", cwd=tmp_path, timeout=120)
+    assert done.returncode == 1
+    shown = {line.split(":")[0]: line for line in done.stdout.splitlines()}
+    errors = {line.split(":")[0]: line for line in done.stderr.splitlines()}
+    for name, message in said.items():
+        if message:
+            assert message in errors[name]
+        else:
+            assert "nodes" in shown[name], name
+    assert len(shown) + len(errors) == len(said) + 1
+    assert str(PROGRAMS / "gcd/gcd.c") in shown
+
+
+def test_python_2_is_said_to_be_that() -> None:
+    words = ("parse", "-", "--language", "python", "--frontend", "ast")
+    done = run(*words, stdin=b"print 'x'\n")
+    assert done.returncode == 1
+    assert "this is Python 2" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["parse"],
+        ["parse", "--frontend", "nothing", "x.c"],
+        ["parse", "--language", "cobol", "x.c"],
+        ["parse", "--max-mb", "0", "x.c"],
+        ["data"],
+        ["data", "missing"],
+        ["data", str(ROOT / "README.md")],
+        ["data", "--workers", "0", str(PROGRAMS)],
+        ["nothing"],
+        ["--nothing"],
+    ],
+)
+def test_wrong_use_exits_with_2(words: list[str]) -> None:
+    done = run(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr
+
+
+def test_data_are_described_in_json(tmp_path: Path) -> None:
+    done = run("data", PROGRAMS, "--json")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert (found["programs"], found["failed"], len(found["classes"])) == (52, 0, 4)
+    assert found["nodes"]["total"] > 10_000
+    assert found["duplicates"]["exact"]["programs"] == 0
+    assert done.stderr == ""
+
+
+def test_data_are_described_in_a_table(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"code": "int a;", "language": "c", "label": "[b]x"}\nbad\n')
+    done = run("data", tmp_path / "a.jsonl", "--against", tmp_path / "a.jsonl")
+    assert done.returncode == 1
+    assert "[b]x" in done.stdout
+    assert "is not JSON: Expecting value" in done.stdout
+    assert "copies in a.jsonl" in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_a_damaged_cache_is_said_on_standard_error(own_cache: Path) -> None:
+    run("data", PROGRAMS)
+    (folder,) = own_cache.glob("corpus-*")
+    os.truncate(folder / "trees.arrow", 10)
+    done = run("data", PROGRAMS, "--json")
+    assert json.loads(done.stdout)["programs"] == 52
+    assert done.stderr.startswith("treecaps: the corpus in ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_terminal_gets_colours_and_a_pipe_does_not() -> None:
+    shown = run_in_terminal("parse", "none.c")
+    assert "\x1b[" in shown
+    assert "\x1b" not in run("parse", "none.c").stderr
+
+
+def test_a_terminal_gets_progress_on_long_work(tmp_path: Path) -> None:
+    with open(tmp_path / "a.jsonl", "w", encoding="utf-8") as file:
+        for number in range(6000):
+            code = "\n".join(
+                f"int f{number}_{part}(void) {{ return {part}; }}" for part in range(9)
+            )
+            file.write(json.dumps({"code": code, "language": "c"}) + "\n")
+    shown = run_in_terminal("data", tmp_path / "a.jsonl")
+    assert "parsing a.jsonl" in shown or "looking for copies" in shown
+    assert "%" in shown
+    assert "6,000" in shown
+
+
+def test_escapes_in_code_and_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    evil = tmp_path / "a\x1b[41m.c"
+    evil.write_text('char *s = "\x1b[41m"; // \x1b[41m')
+    for words in ([evil], [evil, evil], [tmp_path / "none\x1b[41m.c"]):
+        shown = run_in_terminal("parse", *words)
+        assert "\x1b[41m" not in shown
+        assert "\\x1b[41m" in shown or "\\u001b[41m" in shown
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    command = " ".join(f"'{word}'" for word in [*COMMAND, "parse", "--tree", str(PROGRAMS)])
+    done = subprocess.run(f"{command} | head -1", shell=True, capture_output=True, check=False)
+    assert done.stdout.count(b"\n") == 1
+    assert b"Traceback" not in done.stderr
+    assert b"Exception" not in done.stderr

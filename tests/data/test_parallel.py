@@ -1,0 +1,86 @@
+import os
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pytest
+
+from treecaps.data import parallel
+from treecaps.data.parallel import parse_in_batches
+from treecaps.errors import Failure
+from treecaps.syntax.frontends.tree_sitter import TreeSitterFrontend
+from treecaps.syntax.program import Program
+from treecaps.syntax.tree import Tree
+
+
+def programs(count: int) -> Iterator[Program]:
+    for number in range(count):
+        yield Program(str(number), f"int a{number};".encode(), "c")
+
+
+def parse(source: Iterable[Program | Failure], workers: int) -> pa.Table:
+    return pa.Table.from_batches(list(parse_in_batches(source, "tree-sitter", False, {}, workers)))
+
+
+@pytest.mark.parametrize("deadly", [{3}, {0, 255, 256, 1999}, set(range(300, 310))])
+def test_a_parser_that_crashes_loses_only_its_program(
+    deadly: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = TreeSitterFrontend.parse
+
+    def crash(frontend: TreeSitterFrontend, program: Program) -> Tree:
+        if int(program.id) in deadly:
+            os.abort()
+        return honest(frontend, program)
+
+    monkeypatch.setattr(TreeSitterFrontend, "parse", crash)  # workers inherit it
+    table = parse(programs(2000), 2)
+    assert table.column("id").to_pylist() == [str(number) for number in range(2000)]
+    failed = table.filter(table.column("failure_code").is_valid())
+    assert {int(number) for number in failed.column("id").to_pylist()} == deadly
+    assert set(failed.column("failure_code").to_pylist()) == {"crash"}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_only_a_few_chunks_are_read_ahead(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "_CHUNK_PROGRAMS", 10)
+    read = 0
+
+    def count() -> Iterator[Program]:
+        nonlocal read
+        for program in programs(1000):
+            read += 1
+            yield program
+
+    written = 0
+    furthest = 0
+    for batch in parse_in_batches(count(), "tree-sitter", False, {}, workers):
+        furthest = max(furthest, read - written)
+        written += batch.num_rows
+    assert written == 1000
+    assert furthest <= 10 * (2 * workers + 2)
+
+
+def test_large_programs_make_small_chunks() -> None:
+    large = [Program(str(number), b"a;" * 100_000, "c") for number in range(4)]
+    sizes = [batch.num_rows for batch in parse_in_batches(large, "tree-sitter", False, {}, 1)]
+    assert sizes == [2, 2]
+
+
+def test_failures_pass_through_in_their_place() -> None:
+    mixed: list[Program | Failure] = [Failure("x", "binary", "why"), *programs(2)]
+    table = parse([*mixed, Failure("y", "record", "so")], 1)
+    assert table.column("id").to_pylist() == ["x", "0", "1", "y"]
+    assert table.column("failure").to_pylist() == ["why", None, None, "so"]
+
+
+def test_an_error_of_the_reader_reaches_the_caller() -> None:
+    def broken() -> Iterator[Program]:
+        yield from programs(600)
+        raise RuntimeError("the reader broke")
+
+    with pytest.raises(RuntimeError, match="the reader broke"):
+        parse(broken(), 2)
+
+
+def test_no_programs_make_no_batches() -> None:
+    assert list(parse_in_batches([], "tree-sitter", False, {}, 2)) == []
