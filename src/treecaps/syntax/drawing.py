@@ -6,12 +6,13 @@ from html import escape
 from treecaps.syntax.tree import Tree
 
 _ROW, _LETTER, _GAP, _MARGIN = 18, 6.7, 34, 14
+_BASELINE = 3.8  # from the middle of a line of text to where it stands
 _LONGEST = 40
 
 _STYLE = """
 svg { background: #fff; font: 11px ui-monospace, Menlo, Consolas, monospace; }
 path { fill: none; stroke: #b9c2cc; stroke-width: 1.2; }
-text { fill: #1f2933; dominant-baseline: central; }
+text { fill: #1f2933; }
 .token { fill: #0b6bcb; }
 .anonymous { fill: #7a8794; }
 .error { fill: #c62828; font-weight: bold; }
@@ -64,7 +65,7 @@ def _lines(tree: Tree) -> Iterator[str]:
         look = "error" if node in faulty else "anonymous" if name.startswith('"') else "kind"
         kind = f'<tspan class="{look}">{escape(name)}</tspan>'
         text = f' <tspan class="token">{escape(token)}</tspan>' if token else ""
-        yield f'<text x="{x[node]:.0f}" y="{y[node]:.1f}">{kind}{text}</text>'
+        yield f'<text x="{x[node]:.0f}" y="{y[node] + _BASELINE:.1f}">{kind}{text}</text>'
     yield "</svg>"
 
 
