@@ -195,6 +195,9 @@ def test_python_2_is_said_to_be_that() -> None:
         ["parse", "--frontend", "nothing", "x.c"],
         ["parse", "--language", "cobol", "x.c"],
         ["parse", "--max-mb", "0", "x.c"],
+        ["parse", "--max-mb", "inf", "x.c"],
+        ["parse", "--max-mb", "nan", "x.c"],
+        ["parse", "-", "-", "--language", "c"],
         ["data"],
         ["data", "missing"],
         ["data", str(ROOT / "README.md")],
@@ -265,6 +268,46 @@ def test_escapes_in_code_and_names_do_not_reach_the_terminal(tmp_path: Path) -> 
         shown = run_in_terminal("parse", *words)
         assert "\x1b[41m" not in shown
         assert "\\x1b[41m" in shown or "\\u001b[41m" in shown
+
+
+def test_progress_shows_odd_names_as_they_are(tmp_path: Path) -> None:
+    with open(tmp_path / "[bold]x.jsonl", "w", encoding="utf-8") as file:
+        for number in range(6000):
+            file.write(json.dumps({"code": "int a;" * 80 + str(number), "language": "c"}) + "\n")
+    assert "parsing [bold]x.jsonl" in run_in_terminal("data", tmp_path / "[bold]x.jsonl")
+
+
+def test_odd_paths_fail_alone(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = run("parse", "x" * 300 + ".c", "", tmp_path / "empty", PROGRAMS / "gcd/gcd.c")
+    assert done.returncode == 1
+    assert "gcd.c: c, 192 nodes" in done.stdout
+    assert "file name too long" in done.stderr
+    assert "holds no programs" in done.stderr
+    assert len(done.stderr.splitlines()) == 3
+
+
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", "<&-", ">/dev/full"])
+def test_closed_and_full_streams_are_no_crash(redirection: str) -> None:
+    words = [*COMMAND, "parse", "-", "--language", "c"]
+    command = " ".join(f"'{word}'" for word in words)
+    done = subprocess.run(
+        f"echo 'int a;' | {{ {command} {redirection}; }}",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+    assert done.returncode == {"<&-": 1, ">/dev/full": 2}.get(redirection, 0)
+    if redirection == ">/dev/full":
+        assert "cannot write the output: no space left" in done.stderr
+
+
+def test_colours_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[31m" not in run("parse", "none.c").stderr
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:

@@ -8,14 +8,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
-from tests.conftest import ROOT
-from tests.syntax.test_program import without_privileges
+from tests.conftest import ROOT, without_privileges
 from treecaps.data import corpus as module
-from treecaps.data.corpus import Corpus, DamagedCorpusError
+from treecaps.data.corpus import Corpus, DamagedCorpusError, default_cache
 from treecaps.data.dataset import DataSet
 from treecaps.errors import DataError, ProgramError
 from treecaps.syntax.frontends import get_frontend
@@ -110,6 +110,45 @@ def test_the_second_time_nothing_is_parsed(
     assert equal(Corpus.build(PROGRAMS), first)
 
 
+@pytest.mark.parametrize("note", [b"", b"\xff\xfe", b"0" * 31, b"0" * 32 + b"\n"])
+def test_a_damaged_note_is_not_believed(
+    note: bytes, tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("treecaps.data.dataset._SETTLED_NS", 0)
+    other = write_data(tmp_path / "a.jsonl", 8)
+    Corpus.build(PROGRAMS)
+    Corpus.build(other)
+    for path in own_cache.glob("seen-*"):
+        path.write_bytes(note)
+    assert len(Corpus.build(PROGRAMS)) == 52
+    assert len(Corpus.build(other)) == 6
+
+
+def test_a_corpus_is_called_as_its_data_now_are(tmp_path: Path) -> None:
+    assert Corpus.build(PROGRAMS).name == "programs"
+    shutil.copytree(PROGRAMS, tmp_path / "copy")
+    assert Corpus.build(tmp_path / "copy").name == "copy"
+
+
+def test_files_that_are_none_and_names_that_are_no_text_fail_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / os.fsdecode(b"c\xff")
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "pipe.c")
+    (folder / "zero.c").symlink_to("/dev/zero")
+    (folder / os.fsdecode(b"x\xff.c")).write_text("int a;")
+    corpus = Corpus.build(tmp_path / "data")
+    assert (corpus.ids, corpus.labels) == (["c?/x?.c"], ["c?"])
+    assert [failure.code for failure in corpus.failures] == ["unreadable"] * 2
+
+
+def test_without_a_home_the_cache_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TREECAPS_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError("no home")))
+    with pytest.raises(DataError, match="--cache or TREECAPS_CACHE"):
+        default_cache()
+
+
 def test_the_same_contents_elsewhere_are_not_parsed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +205,15 @@ def newer_about(folder: Path) -> None:
     path.write_text(path.read_text().replace('"format": 1', '"format": 99'))
 
 
+def deep_about(folder: Path) -> None:
+    (folder / "corpus.json").write_text("[" * 100_000)
+
+
+def become_a_dangling_link(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.symlink_to("nowhere")
+
+
 def become_a_file(folder: Path) -> None:
     shutil.rmtree(folder)
     folder.write_text("")
@@ -181,7 +229,9 @@ def become_a_file(folder: Path) -> None:
         empty_about,
         foreign_about,
         newer_about,
+        deep_about,
         become_a_file,
+        become_a_dangling_link,
     ],
 )
 def test_a_damaged_corpus_is_noticed_and_built_again(
@@ -258,6 +308,26 @@ def test_a_killed_build_leaves_nothing_behind(
     assert not list(own_cache.glob("building-*"))
 
 
+def test_an_interrupted_build_does_not_wait_for_its_work(tmp_path: Path, own_cache: Path) -> None:
+    (tmp_path / "a.c").write_text("x = " + "a<" * 3000)  # srcML takes for ever
+    script = BUILD.replace("workers=2", "workers=2, frontend='srcml'")
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(1.5)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) != 0
+    assert time.monotonic() - begun < 5
+    process.stdout.close()
+    assert not list(own_cache.glob("corpus-*"))
+
+
 def is_running(process: int) -> bool:
     try:
         return bool(Path(f"/proc/{process}/cmdline").read_bytes())
@@ -300,12 +370,19 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path, own_cache: Path)
     assert not list(own_cache.glob("building-*"))
 
 
-def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    cache.chmod(0o500)
-    with pytest.raises(DataError, match="permission denied; choose another"), without_privileges():
-        Corpus.build(PROGRAMS, cache=cache)
+def test_a_cache_that_cannot_be_written_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_data(tmp_path / "a.jsonl", 8)
+    for name, mode in (("writable", 0o777), ("readable", 0o555)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(mode)
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)  # others may not enter the folders above
+    with without_privileges():
+        assert len(Corpus.build("a.jsonl", cache="writable", workers=1)) == 6
+        with pytest.raises(DataError, match="permission denied; choose another"):
+            Corpus.build("a.jsonl", cache="readable", workers=1)
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match="cannot keep the corpus"):
         Corpus.build(PROGRAMS, cache=tmp_path / "file")

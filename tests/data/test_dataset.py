@@ -1,6 +1,7 @@
 import gzip
 import json
 import os
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, without_privileges
 from treecaps.data.dataset import DataSet
 from treecaps.errors import DataError, Failure
 from treecaps.syntax.program import Program
@@ -77,7 +78,7 @@ def test_a_folder_has_a_class_in_every_sub_folder(tmp_path: Path) -> None:
         Program("b/x.c", b"x", "c", "b"),
         Program("z.java", b"x", "java", None),
     ]
-    assert data.passed_over == {".md": 1}
+    assert data.sources.passed_over == {".md": 1}
     everything = [program.id for program in DataSet(tmp_path, language="c")]
     assert everything == ["a/deep/er/y.py", "a/notes.md", "b/x.c", "z.java"]
 
@@ -143,6 +144,21 @@ def test_a_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
     assert [getattr(program, "code", "") for program in found] == ["unreadable", "", "unreadable"]
 
 
+def test_a_folder_that_cannot_be_listed_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.c").write_text("int a;")
+    (tmp_path / "b").chmod(0)
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)  # others may not enter the folders above
+    with without_privileges():
+        failure, program = DataSet(".")
+    assert failure == Failure("b", "unreadable", "cannot be listed: permission denied")
+    assert isinstance(program, Program)
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [(lambda data: data[:-20], "damaged after"), (lambda data: b"no gzip", "damaged after 0")],
@@ -158,6 +174,24 @@ def test_a_parquet_without_code_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["x"], "label": ["y"]}), tmp_path / "a.parquet")
     with pytest.raises(DataError, match="no column 'code', only: text, label"):
         list(DataSet(tmp_path / "a.parquet"))
+
+
+def test_a_parquet_of_other_types_is_refused(tmp_path: Path) -> None:
+    for column, values in (("code", [1]), ("label", [0.5]), ("id", [datetime(2019, 1, 1)])):
+        table = pa.table({"code": ["x"], column: values})
+        if column == "code":
+            table = pa.table({"code": values})
+        pq.write_table(table, tmp_path / "a.parquet")
+        with pytest.raises(DataError, match=f"in the column '{column}', not text"):
+            list(DataSet(tmp_path / "a.parquet"))
+
+
+def test_a_parquet_with_invalid_text_is_read(tmp_path: Path) -> None:
+    invalid = pa.array([b"int a; // \xff"], pa.binary()).view(pa.string())
+    label = pa.array([b"x\xff"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"code": invalid, "label": label}), tmp_path / "a.parquet")
+    (program,) = DataSet(tmp_path / "a.parquet", language="c")
+    assert program == Program("row 1", "int a; // \ufffd".encode(), "c", "x\ufffd", replaced=1)
 
 
 def test_a_damaged_parquet_is_said(tmp_path: Path) -> None:
@@ -176,7 +210,10 @@ def test_other_paths_say_what_is_expected(tmp_path: Path) -> None:
         ("a.csv", "is no data set; expected a folder"),
         ("missing", "does not exist"),
         ("empty", "holds no files"),
-        ("texts", r"\(1 .txt\); name their language with --language"),
+        (
+            "texts",
+            r"only 1 files in no known language \(1 .txt\); name their language with --language",
+        ),
         ("pipe.jsonl", "neither a folder nor a file"),
     ):
         with pytest.raises(DataError, match=message):

@@ -1,13 +1,12 @@
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import without_privileges
 from treecaps.errors import ProgramError, UsageError
 from treecaps.syntax.program import Program, decode
 
@@ -30,6 +29,18 @@ def test_other_encodings_keep_what_is_readable() -> None:
     text, replaced = decode(CODE.encode("latin-1"))
     assert text == CODE.replace("ü", "\N{REPLACEMENT CHARACTER}").encode()
     assert replaced == 1
+
+
+def test_marks_may_stand_twice_and_surrogates_count_as_replaced() -> None:
+    assert decode(b"\xef\xbb\xbf" * 2 + b"int a;") == (b"int a;", 0)
+    program = Program.of('char *s = "\ud800"; // and a comment', "c")
+    assert program.replaced > 0
+    assert b"?" not in program.text
+
+
+def test_the_limit_counts_bytes() -> None:
+    with pytest.raises(ProgramError, match="larger than"):
+        Program.of("\u4e2d" * 50, "c", max_bytes=100)
 
 
 def test_replacement_characters_of_the_source_are_not_counted() -> None:
@@ -122,22 +133,13 @@ def test_what_is_not_a_file_is_said(tmp_path: Path) -> None:
             assert caught.value.code == "unreadable"
 
 
-@contextmanager
-def without_privileges() -> Iterator[None]:
-    """Root may read everything: become somebody else for a moment."""
-    if os.geteuid():
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
-def test_an_unreadable_file_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "a.c"
-    path.write_text("int a;")
-    path.chmod(0)
-    with pytest.raises(ProgramError, match="permission denied"), without_privileges():
-        Program.read(path)
+def test_an_unreadable_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("open.c", "closed.c"):
+        (tmp_path / name).write_text("int a;")
+    (tmp_path / "closed.c").chmod(0)
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)  # others may not enter the folders above
+    with without_privileges():
+        assert Program.read("open.c").text == b"int a;"
+        with pytest.raises(ProgramError, match="permission denied"):
+            Program.read("closed.c")

@@ -122,6 +122,11 @@ def test_any_other_json_is_refused(text: str) -> None:
         Tree.from_json(text)
 
 
+def test_what_is_not_even_text_is_refused() -> None:
+    with pytest.raises(DataError, match="not a tree"):
+        Tree.from_json(None)  # type: ignore[arg-type]
+
+
 def test_deep_json_is_refused() -> None:
     with pytest.raises(DataError, match="not a tree"):
         Tree.from_json("[" * 200_000)

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treecaps.cli.options import json_option, parser_options
-from treecaps.cli.output import new_table, note_passed_over, progress, say, say_json, say_table
+from treecaps.cli.output import (
+    add_row,
+    new_table,
+    note_passed_over,
+    progress,
+    say,
+    say_json,
+    say_table,
+)
 
 if TYPE_CHECKING:
     pass
@@ -53,8 +61,7 @@ def command(
 
     def build(place: Path) -> Corpus:
         data = DataSet(place, language=language, max_bytes=max_bytes)
-        if data.passed_over:
-            note_passed_over(place, data.passed_over)
+        note_passed_over(place, data.sources)
         with progress(f"parsing {place.name}") as advance:
             return Corpus.build(
                 data,
@@ -81,24 +88,26 @@ def _print(summary: dict[str, Any]) -> None:
     nodes, duplicates = summary["nodes"], summary["duplicates"]
     facts = new_table("", summary["data"])
     facts.show_header = True
-    facts.add_row("programs", f"{summary['programs']:,}")
-    facts.add_row("failed", f"{summary['failed']:,}")
-    facts.add_row("classes", f"{len(summary['classes']):,}")
+    add_row(facts, "programs", f"{summary['programs']:,}")
+    add_row(facts, "failed", f"{summary['failed']:,}")
+    add_row(facts, "classes", f"{len(summary['classes']):,}")
     languages = (f"{name} {count:,}" for name, count in summary["languages"].items())
-    facts.add_row("languages", ", ".join(languages))
-    facts.add_row(
+    add_row(facts, "languages", ", ".join(languages))
+    add_row(
+        facts,
         "nodes",
         f"{nodes['total']:,}: {nodes['min']:,} to {nodes['max']:,} a program,"
         f" median {nodes['median']:,.0f}, mean {nodes['mean']:,.0f}",
     )
-    facts.add_row("kinds", f"{summary['kinds']:,} ({summary['frontend']})")
+    add_row(facts, "kinds", f"{summary['kinds']:,} ({summary['frontend']})")
     broken = summary["broken"]
-    facts.add_row(
+    add_row(
+        facts,
         "broken code",
         f"{broken['programs']:,} programs, {broken['mean_share']:.1%} of their text on average",
     )
     if summary["not_utf8"]:
-        facts.add_row("not UTF-8", f"{summary['not_utf8']:,} programs, with characters replaced")
+        add_row(facts, "not UTF-8", f"{summary['not_utf8']:,} programs, with characters replaced")
     for key, title in (
         ("exact", "exact copies"),
         ("same_tree", "same tree"),
@@ -106,7 +115,7 @@ def _print(summary: dict[str, Any]) -> None:
         ("conflicting_labels", "copies under other labels"),
     ):
         found = duplicates[key]
-        facts.add_row(title, f"{found['programs']:,} programs in {found['groups']:,} groups")
+        add_row(facts, title, f"{found['programs']:,} programs in {found['groups']:,} groups")
     say_table(facts)
     _print_classes(summary["classes"])
     _print_failures(summary["failures"])
@@ -119,7 +128,7 @@ def _print_classes(classes: dict[str, int]) -> None:
         return
     table = new_table("class", "programs", numbers=("programs",))
     for name, count in list(classes.items())[:_ROWS]:
-        table.add_row(name, f"{count:,}")
+        add_row(table, name, f"{count:,}")
     say_table(table)
     if len(classes) > _ROWS:
         say(f"... and {len(classes) - _ROWS} more classes; --json has them all")
@@ -130,7 +139,7 @@ def _print_failures(failures: list[dict[str, Any]]) -> None:
         return
     table = new_table("failed", "why", "first", numbers=("failed",))
     for failure in failures[:_ROWS]:
-        table.add_row(f"{failure['programs']:,}", failure["message"], failure["ids"][0])
+        add_row(table, f"{failure['programs']:,}", failure["message"], failure["ids"][0])
     say_table(table)
     if len(failures) > _ROWS:
         say(f"... and {len(failures) - _ROWS} more reasons; --json has them all")
@@ -146,5 +155,5 @@ def _print_copies(copies: dict[str, Any]) -> None:
     for key, title in (("exact", "exact"), ("same_tree", "same tree"), ("near", "near")):
         found = copies[key]
         first = " = ".join(found["examples"][0]) if found["examples"] else ""
-        table.add_row(title, f"{found['programs']:,}", first)
+        add_row(table, title, f"{found['programs']:,}", first)
     say_table(table)

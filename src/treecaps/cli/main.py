@@ -80,4 +80,7 @@ def main() -> None:
             raise
         note(f"treecaps: error: {error}")
         status = 2
+    except OSError as error:
+        note(f"treecaps: error: cannot write the output: {(error.strerror or str(error)).lower()}")
+        status = 2
     sys.exit(status if isinstance(status, int) else 0)

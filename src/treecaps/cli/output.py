@@ -5,17 +5,18 @@ progress appear on a terminal only.
 """
 
 import json
+import os
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from treecaps.syntax.sources import tell_passed_over
+from treecaps.syntax.sources import Sources
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,9 +24,21 @@ if TYPE_CHECKING:
 _PATIENCE = 1.0  # seconds of silence before a progress bar appears
 
 
+def is_terminal(stream: IO[str] | None) -> bool:
+    """Whether somebody looks at a stream, which may be closed."""
+    return stream is not None and stream.isatty()
+
+
 def say(text: str) -> None:
     """Print a line of the result."""
     click.echo(_printable(text))
+
+
+def say_lines(lines: Iterable[str]) -> None:
+    """Print many lines of the result, some thousand at a time."""
+    remaining = iter(lines)
+    while block := list(islice(remaining, 5000)):
+        say("\n".join(block))
 
 
 def _printable(text: str) -> str:
@@ -45,16 +58,21 @@ def note(text: str) -> None:
     click.echo(_printable(text), err=True)
 
 
-def note_passed_over(folder: str | Path, passed_over: Counter[str]) -> None:
+def note_passed_over(folder: str | Path, sources: Sources) -> None:
     """Tell people of files in a folder that are in no known language."""
-    files = f"{passed_over.total():,} files in no known language"
-    note(f"{folder}: passed over {files} ({tell_passed_over(passed_over)})")
+    if sources.passed_over:
+        note(f"{folder}: passed over {sources.tell_passed_over()}")
 
 
 def fail(name: str, message: str) -> None:
     """Tell people of one input that failed while the others go on."""
-    error = click.style("error", fg="red")
+    error = "error" if os.environ.get("NO_COLOR") else click.style("error", fg="red")
     click.echo(f"{_printable(name)}: {error}: {_printable(message)}", err=True)
+
+
+def add_row(table: "Table", *cells: str) -> None:
+    """Add a row of cells that may hold other people's words."""
+    table.add_row(*(_printable(cell).replace("\n", "\\n") for cell in cells))
 
 
 def say_table(table: "Table") -> None:
@@ -86,7 +104,7 @@ def new_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None = 
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[float, str], None]]:
     """Show a bar with the time left; call what it gives with the share done and a remark."""
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         yield lambda share, remark: None
         return
     from rich.console import Console
@@ -99,16 +117,16 @@ def progress(title: str) -> Iterator[Callable[[float, str], None]]:
     )
 
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
-        TextColumn("{task.fields[remark]}"),
+        TextColumn("{task.fields[remark]}", markup=False),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         auto_refresh=False,  # no thread of its own: worker processes are forked meanwhile
         transient=True,
     )
-    task = bar.add_task(title, total=1.0, remark="")
+    task = bar.add_task(_printable(title), total=1.0, remark="")
     begun = time.monotonic()
     drawn = 0.0
 
@@ -119,7 +137,7 @@ def progress(title: str) -> Iterator[Callable[[float, str], None]]:
             return
         drawn = now
         bar.start()
-        bar.update(task, completed=share, remark=remark)
+        bar.update(task, completed=share, remark=_printable(remark))
         bar.refresh()
 
     try:

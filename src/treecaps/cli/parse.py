@@ -1,5 +1,6 @@
 """``treecaps parse``."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from treecaps.cli.options import json_option, parser_options
-from treecaps.cli.output import fail, note, note_passed_over, progress, say, say_json
+from treecaps.cli.output import (
+    fail,
+    is_terminal,
+    note,
+    note_passed_over,
+    progress,
+    say,
+    say_json,
+    say_lines,
+)
 from treecaps.errors import DataError, ProgramError, UsageError
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.program import Program
@@ -39,16 +49,20 @@ def command(
     FILE may be a file, a folder (all programs below it) or - for standard input. One file prints
     its tree, several print a line each; --json prints one object a line for each.
     """
+    if paths.count("-") > 1:
+        raise UsageError("standard input can be read only once")
     parser = get_frontend(frontend, comments=comments)
     inputs = list(_expand(paths, everything=language is not None))
     if svg and len(inputs) != 1:
         raise UsageError(f"--svg draws one file, not {len(inputs)}")
     failed = 0
     with progress("parsing") as advance:
-        for number, path in enumerate(inputs):
-            if not sys.stdout.isatty():
+        for number, (path, failure) in enumerate(inputs):
+            if not is_terminal(sys.stdout):
                 advance(number / len(inputs), path)
             try:
+                if failure:
+                    raise failure
                 tree = parser.parse(_read(path, language, max_bytes))
             except ProgramError as error:
                 failed += 1
@@ -69,21 +83,25 @@ def command(
                 if len(inputs) > 1:
                     say(f"{path}:")
                 if not svg:
-                    for line in tree.format():
-                        say(line)
+                    say_lines(tree.format())
                 note(_describe(tree, places=True))
     return 1 if failed else 0
 
 
-def _expand(paths: tuple[str, ...], everything: bool) -> Iterator[str]:
+def _expand(paths: tuple[str, ...], everything: bool) -> Iterator[tuple[str, ProgramError | None]]:
+    """Yield the files that paths stand for, and what is wrong with those that stand for none."""
     for path in paths:
-        if path != "-" and Path(path).is_dir():
-            found, passed_over = list_sources(Path(path), everything=everything)
-            if passed_over:
-                note_passed_over(path, passed_over)
-            yield from (str(Path(path, name)) for name in found)
-        else:
-            yield path
+        if path == "-" or not os.path.isdir(path):
+            yield path, None
+            continue
+        sources = list_sources(path, everything=everything)
+        note_passed_over(path, sources)
+        for failure in sources.failures:
+            yield os.path.join(path, failure.id), ProgramError("unreadable", failure.message)
+        for name in sources.files:
+            yield os.path.join(path, name), None
+        if not sources.files and not sources.failures:
+            yield path, ProgramError("unreadable", "holds no programs in a known language")
 
 
 def _read(path: str, language: str | None, max_bytes: int) -> Program:

@@ -4,9 +4,11 @@ import json
 import logging
 import os
 import platform
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -47,8 +49,9 @@ class Corpus(Sequence[Tree]):
     into the file. Use ``build`` for a data set and ``open`` for a folder.
     """
 
-    def __init__(self, about: dict[str, Any], table: pa.Table) -> None:
+    def __init__(self, about: dict[str, Any], table: pa.Table, name: str) -> None:
         self.about = about
+        self.name = name
         self.kinds: tuple[str, ...] = tuple(about["kinds"])
         self._table = table
         self._batches = [_Batch(batch) for batch in table.to_batches()]
@@ -92,9 +95,9 @@ class Corpus(Sequence[Tree]):
             home.mkdir(parents=True, exist_ok=True)
             _sweep(home)
             folder = home / _key(data, made_by, home)
-            if folder.exists():
+            if os.path.lexists(folder):
                 try:
-                    return cls.open(folder)
+                    return cls.open(folder, data.path.name)
                 except DamagedCorpusError as error:
                     log.warning("%s; parsing %s again", error, data.path)
                     # Moved first: a folder that is half deleted must not look like a corpus.
@@ -124,10 +127,11 @@ class Corpus(Sequence[Tree]):
             with (
                 pa.OSFile(str(building / _TREES), "wb") as sink,
                 pa.ipc.new_file(sink, SCHEMA) as writer,
+                closing(
+                    parse_in_batches(data, made_by["frontend"], made_by["comments"], kinds, workers)
+                ) as batches,
             ):
-                for batch in parse_in_batches(
-                    data, made_by["frontend"], made_by["comments"], kinds, workers
-                ):
+                for batch in batches:
                     writer.write_batch(batch)
                     counts["programs"] += batch.num_rows
                     counts["failed"] += batch.num_rows - batch.column("failure_code").null_count
@@ -138,7 +142,6 @@ class Corpus(Sequence[Tree]):
                 raise DataError(f"{data.path} holds no programs")
             about = {
                 **made_by,
-                "data": data.path.name,
                 **counts,
                 "kinds": list(kinds),
                 "checksum": _checksum(building / _TREES),
@@ -154,13 +157,18 @@ class Corpus(Sequence[Tree]):
                 if not folder.exists():
                     raise
                 # Another process was quicker with the same data: its corpus is as good.
-            return cls.open(folder)
+            return cls.open(folder, data.path.name)
         finally:
             shutil.rmtree(building, ignore_errors=True)
 
     @classmethod
-    def open(cls, folder: str | Path) -> "Corpus":
-        """Open a corpus folder, or raise ``DamagedCorpusError``."""
+    def open(cls, folder: str | Path, name: str | None = None) -> "Corpus":
+        """Open a corpus folder, or raise ``DamagedCorpusError``.
+
+        Args:
+            folder: What ``build`` made.
+            name: What to call it; the folder's name by default.
+        """
         folder = Path(folder)
         try:
             about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
@@ -172,9 +180,16 @@ class Corpus(Sequence[Tree]):
                 raise DamagedCorpusError(f"the corpus in {folder} is damaged: {_TREES} was altered")
             with pa.memory_map(str(folder / _TREES)) as source:
                 table = pa.ipc.open_file(source).read_all()
-        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            RecursionError,
+            pa.ArrowException,
+        ) as error:
             raise DamagedCorpusError(f"the corpus in {folder} is damaged: {error}") from None
-        return cls(about, table)
+        return cls(about, table, name or folder.name)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -272,8 +287,14 @@ def default_cache() -> Path:
     """Return the folder in which corpora are kept."""
     if chosen := os.environ.get("TREECAPS_CACHE"):
         return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "treecaps"
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "treecaps"
+    try:
+        return Path.home() / ".cache" / "treecaps"
+    except RuntimeError:
+        raise DataError(
+            "you have no home folder; name one with --cache or TREECAPS_CACHE"
+        ) from None
 
 
 def _key(data: DataSet, made_by: dict[str, Any], home: Path) -> str:
@@ -285,14 +306,17 @@ def _key(data: DataSet, made_by: dict[str, Any], home: Path) -> str:
     stamp = data.stamp()
     note = home / f"seen-{stamp}"
     try:
-        contents = note.read_text()
-    except OSError:
+        contents = note.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        contents = ""
+    if not re.fullmatch("[0-9a-f]{32}", contents):
         contents = data.fingerprint()
         if stamp:
             building = _new_folder(home)
-            (building / note.name).write_text(contents)
-            (building / note.name).replace(note)
-            building.rmdir()
+            (building / "note").write_text(contents)
+            with suppress(OSError):
+                (building / "note").replace(note)
+            shutil.rmtree(building, ignore_errors=True)
     parser = json.dumps(made_by, sort_keys=True)
     return f"corpus-{xxhash.xxh3_128_hexdigest((contents + parser).encode())}"
 

@@ -3,9 +3,9 @@
 import gzip
 import json
 import os
+import stat
 import time
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path, PurePath
@@ -18,7 +18,7 @@ import xxhash
 from treecaps.errors import DataError, Failure, ProgramError, UsageError
 from treecaps.syntax.languages import language_named, language_of_file
 from treecaps.syntax.program import MAX_BYTES, Program
-from treecaps.syntax.sources import list_sources, tell_passed_over
+from treecaps.syntax.sources import Sources, list_sources
 
 _SHAPES = "a folder with one sub-folder per class, .jsonl, .jsonl.gz or .parquet"
 _SETTLED_NS = 2_000_000_000
@@ -45,14 +45,14 @@ class DataSet:
         self.path = Path(path)
         self.language = language_named(language).name if language else None
         self.max_bytes = max_bytes
-        self.passed_over: Counter[str] = Counter()
+        self.sources = Sources()
+        """What the folder holds, where the data set is one."""
         self.progress = 0.0
         """How far the newest iteration has come, from 0 to 1."""
         self._shape = _shape_of(self.path)
-        self._files: list[str] = []
         if self._shape == "folder":
-            self._files, self.passed_over = list_sources(self.path, everything=bool(language))
-            if not self._files:
+            self.sources = list_sources(self.path, everything=bool(language))
+            if not self.sources.files and not self.sources.failures:
                 raise DataError(self._nothing_here())
 
     def __iter__(self) -> Iterator[Program | Failure]:
@@ -70,9 +70,9 @@ class DataSet:
         """
         now = time.time_ns()
         digest = xxhash.xxh3_128(repr((str(self.path.resolve()), self._options())).encode())
-        for name in self._files or [""]:
+        for name in self.sources.files or [""]:
             try:
-                status = os.stat(self.path / name)
+                status = os.stat(os.path.join(self.path, name) if name else self.path)
             except OSError as error:
                 digest.update(repr((name, error.errno)).encode())
                 continue
@@ -85,30 +85,37 @@ class DataSet:
     def fingerprint(self) -> str:
         """Return a digest of the contents, wherever they lie."""
         digest = xxhash.xxh3_128(repr(self._options()).encode())
-        for name in self._files or [""]:
+        for name in self.sources.files or [""]:
             digest.update(name.encode("utf-8", "surrogateescape") + b"\0")
             try:
+                status = os.stat(self.path / name)
+                digest.update(repr((status.st_mode, status.st_size)).encode())
+                if not stat.S_ISREG(status.st_mode):
+                    continue
                 with open(self.path / name, "rb") as file:
                     while block := file.read(1 << 20):
                         digest.update(block)
             except OSError as error:
-                digest.update(f"\0{error.errno}".encode())
+                digest.update(repr(error.errno).encode())
         return digest.hexdigest()
 
     def _options(self) -> tuple[object, ...]:
         return self._shape, self.language, self.max_bytes
 
     def _nothing_here(self) -> str:
-        if self.passed_over:
-            endings = tell_passed_over(self.passed_over)
-            data = [e for e in self.passed_over if e in (".jsonl", ".gz", ".parquet")]
-            hint = "name one of the data files" if data else "name their language with --language"
-            return f"{self.path} holds no programs in a known language ({endings}); {hint}"
+        passed_over = self.sources.passed_over
+        if passed_over:
+            is_data = any(ending in passed_over for ending in (".jsonl", ".gz", ".parquet"))
+            hint = (
+                "name one of the data files" if is_data else "name their language with --language"
+            )
+            return f"{self.path} holds only {self.sources.tell_passed_over()}; {hint}"
         return f"{self.path} holds no files; expected {_SHAPES}"
 
     def _read_folder(self) -> Iterator[Program | Failure]:
-        for number, name in enumerate(self._files):
-            self.progress = number / len(self._files)
+        yield from self.sources.failures
+        for number, name in enumerate(self.sources.files):
+            self.progress = number / len(self.sources.files)
             parts = PurePath(name).parts
             label = parts[0] if len(parts) > 1 else None
             shown = PurePath(name).as_posix()
@@ -171,14 +178,37 @@ class DataSet:
                     )
                 total = max(1, file.metadata.num_rows)
                 for batch in file.iter_batches(batch_size=256, columns=columns):
-                    for record in batch.to_pylist():
+                    for values in zip(*map(self._values, columns, batch.columns), strict=True):
                         number += 1
                         self.progress = number / total
+                        record = dict(zip(columns, values, strict=True))
                         yield self._program(record, f"row {number}")
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]
             raise DataError(f"{self.path} is damaged after {number:,} rows: {reason}") from None
         self.progress = 1.0
+
+    def _values(self, name: str, column: pa.Array) -> list[Any]:
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        kind = column.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            # Text in Parquet need not be valid, so it is read as bytes.
+            column = column.cast(pa.large_binary())
+        elif not (
+            pa.types.is_binary(kind)
+            or pa.types.is_large_binary(kind)
+            or pa.types.is_null(kind)
+            or (pa.types.is_integer(kind) and name != "code")
+        ):
+            raise DataError(f"{self.path} has {kind} in the column {name!r}, not text")
+        values: list[Any] = column.to_pylist()
+        if name != "code":
+            values = [
+                value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+                for value in values
+            ]
+        return values
 
     def _program(self, record: Mapping[str, Any], where: str) -> Program | Failure:
         code, label, language, name = (record.get(column) for column in _COLUMNS)

@@ -26,6 +26,7 @@ Step = Callable[[float], None]
 _RUN = 5
 _BANDS, _ROWS = 16, 4
 _LEADERS = 3
+_BLOCK = 1 << 14
 _MARGIN = 0.2  # an estimate from 64 hashes strays this far once in 30,000 times
 
 _random = np.random.default_rng(20191213)
@@ -132,6 +133,15 @@ def _mix(values: Hashes) -> Hashes:
     return mixed
 
 
+def _signature(hashes: Hashes) -> NDArray[np.uint32]:
+    """Return the MinHash of a set: the least of its hashes under each of 64 multipliers."""
+    least = np.full(len(_MULTIPLIERS), np.iinfo(np.uint64).max, np.uint64)
+    for first in range(0, len(hashes), _BLOCK):
+        products = hashes[first : first + _BLOCK, None] * _MULTIPLIERS
+        least = np.minimum(least, products.min(axis=0))
+    return (least >> np.uint64(32)).astype(np.uint32)
+
+
 def _jaccard(one: Hashes, other: Hashes) -> float:
     shared = len(np.intersect1d(one, other, assume_unique=True))
     return shared / (len(one) + len(other) - shared)
@@ -151,8 +161,7 @@ class _Sketches:
             self.texts[number] = xxhash.xxh3_64_intdigest(tree.text)
             shape = _kind_hashes(tree.kinds)[tree.kind].tobytes() + tree.parent.tobytes()
             self.trees[number] = xxhash.xxh3_64_intdigest(shape)
-            products = _shingles(tree)[:, None] * _MULTIPLIERS
-            self._signatures[number] = products.min(axis=0) >> np.uint64(32)
+            self._signatures[number] = _signature(_shingles(tree))
             if step and number % 100 == 0:
                 step(number / size)
 

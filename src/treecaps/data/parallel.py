@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -53,7 +53,7 @@ def parse_in_batches(
     comments: bool,
     kinds: dict[str, int],
     workers: int,
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch]:
     """Parse programs into record batches, in order.
 
     Only a few chunks are under way at a time, so memory does not grow with the data.
@@ -130,6 +130,9 @@ def _parse_in_pool(
             waiting.append((chunk, submit(chunk)))
         while waiting:
             yield from finish_oldest()
+    except BaseException:
+        _kill(pool)
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -138,16 +141,27 @@ def _parse_carefully(
     chunk: Chunk, new_pool: Callable[[int], ProcessPoolExecutor]
 ) -> Iterator[Parsed]:
     pool: ProcessPoolExecutor | None = None
-    for program in chunk:
-        pool = pool or new_pool(1)
-        try:
-            yield pool.submit(_work, [program]).result()
-        except BrokenProcessPool:
+    try:
+        for program in chunk:
+            pool = pool or new_pool(1)
+            try:
+                yield pool.submit(_work, [program]).result()
+            except BrokenProcessPool:
+                pool.shutdown()
+                pool = None
+                yield _to_batch([Failure(program.id, "crash", "the parser crashed on it")])
+    except BaseException:
+        _kill(pool)
+        raise
+    finally:
+        if pool:
             pool.shutdown()
-            pool = None
-            yield _to_batch([Failure(program.id, "crash", "the parser crashed on it")])
-    if pool:
-        pool.shutdown()
+
+
+def _kill(pool: ProcessPoolExecutor | None) -> None:
+    """End a pool's workers at once: after an interruption nobody waits for their work."""
+    for process in list(((pool and pool._processes) or {}).values()):
+        process.kill()
 
 
 def _chunks(programs: Iterable[Program | Failure]) -> Iterator[Chunk]:
@@ -233,6 +247,9 @@ def _to_batch(results: Sequence[tuple[Program, Tree] | Failure]) -> Parsed:
 
 
 def _to_column(field: pa.Field, values: list[Any]) -> pa.Array:
+    if pa.types.is_string(field.type):
+        # Names of files need not be text.
+        values = [value and value.encode("utf-8", "replace").decode() for value in values]
     if field.type != _INTS:
         return pa.array(values, field.type)
     offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)

@@ -25,7 +25,7 @@ def summarise(
     sizes = corpus.node_counts
     broken = [tree.error_share for tree in corpus if len(tree.errors)]
     summary: dict[str, Any] = {
-        "data": corpus.about["data"],
+        "data": corpus.name,
         "frontend": corpus.about["frontend"],
         "programs": corpus.about["programs"],
         "failed": corpus.about["failed"],
@@ -55,7 +55,7 @@ def _nodes(sizes: np.ndarray[Any, np.dtype[np.int64]]) -> dict[str, float]:
         "mean": round(float(sizes.mean()), 1),
         "min": int(sizes.min()),
         "median": float(np.median(sizes)),
-        "p95": float(np.percentile(sizes, 95)),
+        "p95": round(float(np.percentile(sizes, 95)), 1),
         "max": int(sizes.max()),
     }
 
@@ -106,7 +106,7 @@ def _copies(corpus: Corpus, originals: Corpus, step: Step | None) -> dict[str, A
         }
 
     return {
-        "data": corpus.about["data"],
+        "data": corpus.name,
         "programs": corpus.about["programs"],
         "failed": corpus.about["failed"],
         "exact": count(found.exact),

@@ -49,7 +49,7 @@ def _lines(tree: Tree) -> Iterator[str]:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}"'
         f' viewBox="0 0 {width:.0f} {height:.0f}" role="img">'
     )
-    yield f"<title>Syntax tree of {len(tree)} nodes ({escape(tree.language)})</title>"
+    yield f"<title>Syntax tree of {len(tree)} nodes ({escape(_shorten(tree.language))})</title>"
     yield f"<style>{_STYLE}</style>"
     for node in range(1, len(tree)):
         above = parent[node]

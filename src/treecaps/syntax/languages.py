@@ -7,8 +7,8 @@ Adding one takes a grammar wheel and one entry::
     register(Language("lua", endings=(".lua",), grammar="tree-sitter-lua"))
 """
 
+import os
 from dataclasses import KW_ONLY, dataclass
-from pathlib import PurePath
 
 from treecaps.errors import ProgramError, UsageError
 
@@ -65,7 +65,7 @@ def language_named(name: str) -> Language:
 
 def language_of_file(name: str) -> Language:
     """Return the language that a file's name gives away."""
-    ending = PurePath(name).suffix.lower()
+    ending = _ending(name)
     found = _BY_ENDING.get(ending)
     if found is None:
         shown = f"ending {ending!r}" if ending else "no ending"
@@ -77,7 +77,11 @@ def language_of_file(name: str) -> Language:
 
 def has_known_ending(name: str) -> bool:
     """Whether a file's name ends as a program's in a known language."""
-    return PurePath(name).suffix.lower() in _BY_ENDING
+    return _ending(name) in _BY_ENDING
+
+
+def _ending(name: str) -> str:
+    return os.path.splitext(name)[1].lower()
 
 
 def _plain(name: str) -> str:

@@ -56,10 +56,10 @@ class Program:
         max_bytes: int = MAX_BYTES,
     ) -> "Program":
         """Make a program of source code in a named language."""
-        size = len(code)
-        if size > max_bytes:
-            raise _too_large(size, max_bytes)
-        data = code.encode("utf-8", "replace") if isinstance(code, str) else bytes(code)
+        # A lone surrogate is no text: it is let through here and replaced below.
+        data = code.encode("utf-8", "surrogatepass") if isinstance(code, str) else bytes(code)
+        if len(data) > max_bytes:
+            raise _too_large(len(data), max_bytes)
         text, replaced = decode(data)
         return cls(id, text, language_named(language).name, label, replaced)
 
@@ -86,6 +86,8 @@ class Program:
             raise ProgramError(
                 "unknown-language", "standard input has no file name; name it with --language"
             )
+        if sys.stdin is None:
+            raise ProgramError("unreadable", "standard input is closed")
         data = sys.stdin.buffer.read(max_bytes + 1)
         return cls.of(data, language, id="<stdin>", max_bytes=max_bytes)
 
@@ -103,6 +105,8 @@ def decode(data: bytes) -> tuple[bytes, int]:
             if encoding != "utf-8":
                 data = data.decode(encoding, "replace").encode("utf-8", "replace")
             break
+    while data.startswith(codecs.BOM_UTF8):
+        data = data[len(codecs.BOM_UTF8) :]
     head = data[:8192]
     if unmarked := _unmarked_utf16(head):
         data = data.decode(unmarked, "replace").encode("utf-8", "replace")

@@ -2,37 +2,55 @@
 
 import os
 from collections import Counter
-from pathlib import Path, PurePath
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from treecaps.errors import DataError
+from treecaps.errors import Failure
 from treecaps.syntax.languages import has_known_ending
 
 
-def list_sources(folder: Path, *, everything: bool = False) -> tuple[list[str], Counter[str]]:
-    """List the programs below a folder, sorted, and count the endings of files passed over.
+@dataclass
+class Sources:
+    """What a folder holds.
+
+    Args:
+        files: Programs, named from the folder on, sorted.
+        passed_over: How many files in no known language there are, by their ending.
+        failures: Sub-folders that cannot be listed.
+    """
+
+    files: list[str] = field(default_factory=list)
+    passed_over: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+
+    def tell_passed_over(self) -> str:
+        """Say in a few words which files were passed over."""
+        endings = ", ".join(f"{count} {name}" for name, count in self.passed_over.most_common(5))
+        more = ", ..." if len(self.passed_over) > 5 else ""
+        return f"{self.passed_over.total():,} files in no known language ({endings}{more})"
+
+
+def list_sources(folder: str | Path, *, everything: bool = False) -> Sources:
+    """List the programs below a folder: files in a known language, or every file.
 
     Hidden files and folders are left alone, and links to folders are not followed.
     """
-    found: list[str] = []
-    passed_over: Counter[str] = Counter()
+    found = Sources()
 
-    def complain(error: OSError) -> None:
-        raise DataError(f"cannot list {error.filename}: {(error.strerror or '').lower()}")
+    def note(error: OSError) -> None:
+        name = os.path.relpath(error.filename, folder)
+        reason = f"cannot be listed: {(error.strerror or str(error)).lower()}"
+        found.failures.append(Failure(name, "unreadable", reason))
 
-    for root, folders, files in os.walk(folder, onerror=complain):
+    for root, folders, files in os.walk(folder, onerror=note):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         below = os.path.relpath(root, folder)
         for name in files:
             if name.startswith("."):
                 continue
             if everything or has_known_ending(name):
-                found.append(name if below == "." else os.path.join(below, name))
+                found.files.append(name if below == "." else os.path.join(below, name))
             else:
-                passed_over[PurePath(name).suffix.lower() or "without ending"] += 1
-    return sorted(found), passed_over
-
-
-def tell_passed_over(passed_over: Counter[str]) -> str:
-    """Say in a few words which endings the files passed over have."""
-    shown = ", ".join(f"{count} {ending}" for ending, count in passed_over.most_common(5))
-    return shown + (", ..." if len(passed_over) > 5 else "")
+                found.passed_over[os.path.splitext(name)[1].lower() or "without ending"] += 1
+    found.files.sort()
+    return found

@@ -198,7 +198,7 @@ class Tree:
         """Read a tree back from ``to_json``."""
         try:
             values = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise DataError(f"not a tree: {error}") from None
         return cls.from_dict(values)
 

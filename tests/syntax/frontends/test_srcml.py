@@ -79,6 +79,27 @@ def test_mixed_line_ends_keep_their_places() -> None:
     assert names(tree) == ["int", "a", "int", "b", "int", "c", "int", "d"]
 
 
+def test_a_delete_character_loses_nothing() -> None:
+    tree = FRONTEND.parse(Program.of("int a;\x7f int b;\x7f\x7f int c;", "c"))
+    assert names(tree) == ["int", "a", "int", "b", "int", "c"]
+
+
+@pytest.mark.parametrize("letter", ["\ufffe", "\uffff"])
+def test_what_srcml_cannot_give_back_is_an_error(letter: str) -> None:
+    with pytest.raises(ProgramError, match="does not give all of it back") as caught:
+        FRONTEND.parse(Program.of(f"int a; // {letter}\nint b;", "c"))
+    assert caught.value.code == "syntax"
+
+
+def test_modules_of_the_current_folder_are_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("struct", "signal", "srcml_caller"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('run by mistake')")
+    monkeypatch.chdir(tmp_path)
+    assert len(SrcmlFrontend().parse(Program.of("int a;", "c"))) > 1
+
+
 def test_kinds_keep_their_numbers_from_program_to_program() -> None:
     first = FRONTEND.parse(Program.of("int a;", "c"))
     second = FRONTEND.parse(Program.of("int b; void f() {}", "c"))
@@ -103,9 +124,8 @@ def test_a_crash_of_srcml_is_an_error_and_the_next_program_works() -> None:
 
 
 def test_a_program_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    frontend = SrcmlFrontend()
-    frontend.parse(Program.of("int a;", "c"))
     monkeypatch.setattr(srcml, "SECONDS", 0.5)
+    frontend = SrcmlFrontend()
     with pytest.raises(ProgramError, match=r"longer than 0.5 s") as caught:
         frontend.parse(Program.of("x = " + "a<" * 2000, "c"))
     assert caught.value.code == "timeout"
@@ -114,9 +134,10 @@ def test_a_program_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPat
 
 def test_deep_nesting_gives_a_tree_or_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(srcml, "SECONDS", 1.0)
+    frontend = SrcmlFrontend()
     with pytest.raises(ProgramError, match="srcML"):
-        FRONTEND.parse(Program.of("int a = " + "(" * 100_000, "c"))
-    assert len(FRONTEND.parse(Program.of("int f() " + "{" * 1000, "c"))) > 1000
+        frontend.parse(Program.of("int a = " + "(" * 100_000, "c"))
+    assert len(frontend.parse(Program.of("int f() " + "{" * 1000, "c"))) > 1000
 
 
 def test_the_process_ends_with_its_front_end() -> None:

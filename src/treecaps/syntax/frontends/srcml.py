@@ -1,11 +1,12 @@
 """The srcML front end: C, C++, C# and Java, as in the paper."""
 
+import signal
 import subprocess
 import sys
 import weakref
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from threading import Timer
 from xml.parsers import expat
 
 import numpy as np
@@ -51,13 +52,19 @@ class SrcmlFrontend(Frontend):
     def parse(self, program: Program) -> Tree:
         """Parse one program; a crash or a timeout of srcML raises ``ProgramError``."""
         language = self.language_of(program).srcml or ""
-        # An XML parser turns every line end into a line feed, so srcML is given those.
-        text = program.text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        xml = self._ask(language.encode() + b"\n" + text)
-        if not xml:
-            raise ProgramError("syntax", "srcML refuses it; use --frontend tree-sitter")
+        # An XML parser turns every line end into a line feed, so srcML is given those, and srcML
+        # drops everything around a DEL.
+        text = program.text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\x7f", b" ")
         reader = _Reader(self._kinds, self.comments)
-        reader.read(xml)
+        try:
+            reader.read(self._ask(language.encode() + b"\n" + text))
+            complete = reader.end[:1] == [len(text)]
+        except expat.ExpatError:
+            complete = False
+        if not complete:
+            raise ProgramError(
+                "syntax", "srcML does not give all of it back; use --frontend tree-sitter"
+            )
         kind, parent, start, end = (
             np.array(column, np.int32)
             for column in (reader.kind, reader.parent, reader.start, reader.end)
@@ -77,8 +84,9 @@ class SrcmlFrontend(Frontend):
     def _ask(self, request: bytes) -> bytes:
         process = self._process
         if process is None:
+            # -P: the folder people work in may hold modules named like those of Python.
             process = subprocess.Popen(
-                [sys.executable, "-m", srcml_process.__name__],
+                [sys.executable, "-P", srcml_process.__file__, str(SECONDS)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -87,25 +95,18 @@ class SrcmlFrontend(Frontend):
             self._process = process
         assert process.stdin is not None
         assert process.stdout is not None
-        timer = Timer(SECONDS, process.kill)
-        timer.daemon = True
-        timer.start()
+        answer = None
         try:
-            srcml_process.send(process.stdin, request)
-            answer = srcml_process.receive(process.stdout)
-        except BrokenPipeError:
-            answer = None
-        except BaseException:
-            # Interrupted half-way, the two sides would no longer speak of the same program.
-            self._process = None
-            _stop(process)
-            raise
-        late = not timer.is_alive()
-        timer.cancel()
+            with suppress(BrokenPipeError):
+                srcml_process.send(process.stdin, request)
+                answer = srcml_process.receive(process.stdout)
+        finally:
+            # Gone or interrupted half-way: the two sides no longer speak of the same program.
+            if answer is None:
+                self._process = None
+                _stop(process)
         if answer is None:
-            self._process = None
-            _stop(process)
-            if late:
+            if process.returncode == -signal.SIGALRM:
                 raise ProgramError("timeout", f"srcML took longer than {SECONDS:g} s")
             raise ProgramError("crash", "srcML crashed on it; use --frontend tree-sitter")
         return answer
@@ -167,11 +168,10 @@ def _original(places: Ints, text: bytes) -> Ints:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
+    if process.poll() is None:
+        process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):
-        if stream is not None and not stream.closed:
-            try:
+        if stream is not None:
+            with suppress(BrokenPipeError):
                 stream.close()
-            except BrokenPipeError:
-                continue

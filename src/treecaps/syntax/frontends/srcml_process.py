@@ -2,9 +2,11 @@
 
 srcML crashes on some inputs and takes for ever on others, so it never runs in the process of
 the caller. A request is the language, a line feed and the program; an answer is the XML, empty
-where srcML refused. Each is preceded by its length in eight bytes.
+where srcML refused. Each is preceded by its length in eight bytes. A program that takes longer
+than the seconds given ends the process, by an alarm that no stuck parser can ignore.
 """
 
+import signal
 import struct
 import sys
 from typing import IO
@@ -28,17 +30,19 @@ def receive(stream: IO[bytes]) -> bytes | None:
     return data if len(data) == size else None
 
 
-def main() -> None:
+def main(seconds: float) -> None:
     """Answer requests until standard input ends."""
     import srcml_caller
 
     while (request := receive(sys.stdin.buffer)) is not None:
         language, _, text = request.partition(b"\n")
+        signal.setitimer(signal.ITIMER_REAL, seconds)
         xml = srcml_caller.to_srcml(
             text.decode(), getattr(srcml_caller.CodeLanguage, language.decode()), False
         )
+        signal.setitimer(signal.ITIMER_REAL, 0)
         send(sys.stdout.buffer, (xml or "").encode())
 
 
 if __name__ == "__main__":
-    main()
+    main(float(sys.argv[1]))
