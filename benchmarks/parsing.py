@@ -2,11 +2,11 @@
 
     python benchmarks/parsing.py --data train.jsonl.gz --json
 
-In every round, for every front end that reads the data's languages: the bare parser alone, source
-to ``Tree`` in this process, and trees to record batches with one worker and with two. All sides
-take turns in one run, because machines are noisy; the ratios are medians over rounds, with the
-quartiles beside them. Peak memory and the time to load again come from building the whole corpus
-in a process of its own.
+In every round, for every front end that reads the data's languages, on a sample of the programs:
+the bare parser alone, source to ``Tree`` in this process, and from a data set on disk to a corpus
+on disk with one worker and with two. All sides take turns in one run, because machines are noisy;
+the ratios are medians over rounds, with the quartiles beside them. Peak memory and the time to
+load again come from building the corpus of all the data in a process of its own.
 """
 
 import argparse
@@ -29,7 +29,6 @@ import tree_sitter
 
 from treecaps.data.corpus import Corpus
 from treecaps.data.dataset import DataSet
-from treecaps.data.parallel import parse_in_batches
 from treecaps.errors import MissingExtraError, ProgramError
 from treecaps.syntax.frontends import FRONTENDS, get_frontend
 from treecaps.syntax.languages import LANGUAGES
@@ -43,8 +42,7 @@ def main() -> None:
     if options.build:
         _build(options.data, options.build)
         return
-    programs = [program for program in DataSet(options.data) if isinstance(program, Program)]
-    sample = programs[:: max(1, len(programs) // options.programs)][: options.programs]
+    sample = _sample(options.data, options.programs)
     report: dict[str, Any] = {
         "data": os.path.basename(os.path.dirname(os.path.abspath(options.data))),
         "programs": len(sample),
@@ -75,12 +73,17 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--data", required=True, help="a data set")
-    parser.add_argument("--programs", type=int, default=4000, help="how many programs a round")
+    parser.add_argument("--programs", type=int, default=8000, help="how many programs a round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--frontends", nargs="+", default=FRONTENDS, choices=FRONTENDS)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--build", help=argparse.SUPPRESS)
     return parser.parse_args()
+
+
+def _sample(data: str, count: int) -> list[Program]:
+    programs = [program for program in DataSet(data) if isinstance(program, Program)]
+    return programs[:: max(1, len(programs) // count)][:count]
 
 
 def _measure(name: str, programs: list[Program], rounds: int) -> dict[str, Any]:
@@ -101,22 +104,25 @@ def _measure(name: str, programs: list[Program], rounds: int) -> dict[str, Any]:
             except ProgramError:
                 continue
 
-    def parse_corpus(workers: int) -> Callable[[], None]:
-        def run() -> None:
-            for _ in parse_in_batches(programs, name, False, {}, workers):
-                pass
+    def build_corpus(workers: int) -> None:
+        with tempfile.TemporaryDirectory() as cache:
+            Corpus.build(data, frontend=name, workers=workers, cache=cache)
 
-        return run
-
-    sides = dict(
-        zip(SIDES, (parse_bare, parse_trees, parse_corpus(1), parse_corpus(2)), strict=True)
-    )
+    sides: dict[str, Callable[[], None]] = {
+        "bare": parse_bare,
+        "tree": parse_trees,
+        "one_core": lambda: build_corpus(1),
+        "two_cores": lambda: build_corpus(2),
+    }
     seconds: dict[str, list[float]] = {side: [] for side in SIDES}
-    for _ in range(rounds):
-        for side, run in sides.items():
-            begun = time.perf_counter()
-            run()
-            seconds[side].append(time.perf_counter() - begun)
+    with tempfile.TemporaryDirectory() as folder:
+        data = _write(programs, folder)
+        for number in range(rounds):
+            print(f"round {number + 1} of {rounds}", file=sys.stderr)
+            for side, run in sides.items():
+                begun = time.perf_counter()
+                run()
+                seconds[side].append(time.perf_counter() - begun)
     return {
         "nodes_per_program": round(nodes / len(programs), 1),
         **{
@@ -129,6 +135,15 @@ def _measure(name: str, programs: list[Program], rounds: int) -> dict[str, Any]:
         "tree_over_bare": _ratio(seconds["tree"], seconds["bare"]),
         "two_cores_over_one": _ratio(seconds["one_core"], seconds["two_cores"]),
     }
+
+
+def _write(programs: list[Program], folder: str) -> str:
+    path = os.path.join(folder, "sample.jsonl")
+    with open(path, "w", encoding="utf-8") as file:
+        for program in programs:
+            record = {"code": program.text.decode(), "language": program.language}
+            file.write(json.dumps(record) + "\n")
+    return path
 
 
 def _ratio(longer: list[float], shorter: list[float]) -> dict[str, float]:

@@ -64,7 +64,7 @@ def test_only_a_few_chunks_are_read_ahead(workers: int, monkeypatch: pytest.Monk
 def test_large_programs_make_small_chunks() -> None:
     large = [Program(str(number), b"a;" * 100_000, "c") for number in range(4)]
     sizes = [batch.num_rows for batch in parse_in_batches(large, "tree-sitter", False, {}, 1)]
-    assert sizes == [2, 2]
+    assert sizes == [1, 1, 1, 1]
 
 
 def test_failures_pass_through_in_their_place() -> None:

@@ -147,10 +147,7 @@ class Corpus(Sequence[Tree]):
                 "checksum": _checksum(building / _TREES),
             }
             about["about_checksum"] = _about_checksum(about)
-            with open(building / _ABOUT, "w", encoding="utf-8") as file:
-                json.dump(about, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
+            (building / _ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
             try:
                 building.rename(folder)
             except OSError:

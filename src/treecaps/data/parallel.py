@@ -1,5 +1,6 @@
 """Parsing many programs in several processes, in order and in bounded memory."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -43,8 +44,8 @@ SCHEMA = pa.schema(
 Chunk = list[Program | Failure]
 Parsed = tuple[pa.RecordBatch, list[str]]
 
-_CHUNK_PROGRAMS = 256
-_CHUNK_BYTES = 1 << 18
+_CHUNK_PROGRAMS = 128
+_CHUNK_BYTES = 1 << 17
 
 
 def parse_in_batches(
@@ -73,9 +74,8 @@ def parse_in_batches(
     for batch, names in parsed:
         # A worker numbers the kinds as it meets them; here they get their numbers for good.
         column = batch.column("kind")
-        used, places = np.unique(column.values.to_numpy(), return_inverse=True)
-        numbers = [kinds.setdefault(names[number], len(kinds)) for number in used.tolist()]
-        values = np.array(numbers, np.int32)[places]
+        numbers = np.array([kinds.setdefault(name, len(kinds)) for name in names], np.int32)
+        values = numbers[column.values.to_numpy()]
         place = SCHEMA.get_field_index("kind")
         yield batch.set_column(
             place, SCHEMA.field(place), pa.ListArray.from_arrays(column.offsets, pa.array(values))
@@ -185,6 +185,7 @@ def _start_worker(frontend: str, comments: bool, languages: tuple[Language, ...]
     # The parent hears Ctrl-C and ends its workers; should it be killed, they end by themselves.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    gc.freeze()  # what was inherited need not be looked through, and copied, again and again
     for language in languages:
         register(language)
     _parser = get_frontend(frontend, comments=comments)
@@ -242,8 +243,18 @@ def _to_batch(results: Sequence[tuple[Program, Tree] | Failure]) -> Parsed:
             }
         for name, column in columns.items():
             column.append(row.get(name))
+    columns["kind"], names = _only_used(columns["kind"], list(kinds))
     arrays = [_to_column(SCHEMA.field(name), column) for name, column in columns.items()]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), list(kinds)
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), names
+
+
+def _only_used(columns: list[Ints], names: list[str]) -> tuple[list[Ints], list[str]]:
+    """Give kinds new numbers, without those that do not occur: a grammar names many more."""
+    used = np.zeros(len(names), bool)
+    for column in columns:
+        used[column] = True
+    numbers = (np.cumsum(used) - 1).astype(np.int32)
+    return [numbers[column] for column in columns], [names[k] for k in np.flatnonzero(used)]
 
 
 def _to_column(field: pa.Field, values: list[Any]) -> pa.Array:
