@@ -74,7 +74,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--data", required=True, help="a data set")
     parser.add_argument("--programs", type=int, default=8000, help="how many programs a round")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--frontends", nargs="+", default=FRONTENDS, choices=FRONTENDS)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--build", help=argparse.SUPPRESS)
