@@ -27,7 +27,7 @@ def run(*words: str | Path, stdin: bytes = b"", **options: Any) -> subprocess.Co
     )
 
 
-def run_in_terminal(*words: str | Path, stdin: str = "") -> str:
+def run_in_terminal(*words: str | Path) -> str:
     """Run the command line with a terminal on all sides, and return what it shows."""
     reader, writer = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
@@ -248,19 +248,6 @@ def test_a_terminal_gets_colours_and_a_pipe_does_not() -> None:
     assert "\x1b" not in run("parse", "none.c").stderr
 
 
-def test_a_terminal_gets_progress_on_long_work(tmp_path: Path) -> None:
-    with open(tmp_path / "a.jsonl", "w", encoding="utf-8") as file:
-        for number in range(6000):
-            code = "\n".join(
-                f"int f{number}_{part}(void) {{ return {part}; }}" for part in range(9)
-            )
-            file.write(json.dumps({"code": code, "language": "c"}) + "\n")
-    shown = run_in_terminal("data", tmp_path / "a.jsonl")
-    assert "parsing a.jsonl" in shown or "looking for copies" in shown
-    assert "%" in shown
-    assert "6,000" in shown
-
-
 def test_escapes_in_code_and_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
     evil = tmp_path / "a\x1b[41m.c"
     evil.write_text('char *s = "\x1b[41m"; // \x1b[41m')
@@ -268,13 +255,6 @@ def test_escapes_in_code_and_names_do_not_reach_the_terminal(tmp_path: Path) -> 
         shown = run_in_terminal("parse", *words)
         assert "\x1b[41m" not in shown
         assert "\\x1b[41m" in shown or "\\u001b[41m" in shown
-
-
-def test_progress_shows_odd_names_as_they_are(tmp_path: Path) -> None:
-    with open(tmp_path / "[bold]x.jsonl", "w", encoding="utf-8") as file:
-        for number in range(6000):
-            file.write(json.dumps({"code": "int a;" * 80 + str(number), "language": "c"}) + "\n")
-    assert "parsing [bold]x.jsonl" in run_in_terminal("data", tmp_path / "[bold]x.jsonl")
 
 
 def test_odd_paths_fail_alone(tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+import os
+import pty
+import sys
+from unittest.mock import patch
+
+import pytest
+
+from treecaps.cli import output
+
+
+def show_progress(title: str, *steps: tuple[float, str]) -> str:
+    """Run a progress bar with a terminal as standard error; return what it shows."""
+    reader, writer = pty.openpty()
+    os.set_blocking(reader, False)
+    terminal = {"TERM": "xterm-256color", "COLUMNS": "120"}
+    with open(writer, "w", encoding="utf-8") as stream, open(reader, "rb", buffering=0) as screen:
+        with patch.object(sys, "stderr", stream), patch.dict(os.environ, terminal):
+            with output.progress(title) as advance:
+                for share, remark in steps:
+                    advance(share, remark)
+            stream.flush()
+        return (screen.read(65536) or b"").decode()
+
+
+def test_a_terminal_gets_progress_on_long_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "_PATIENCE", 0)
+    shown = show_progress("parsing [bold]x", (0.4, "7 programs of a/x[/red]\x1b[41m"))
+    assert "parsing [bold]x" in shown
+    assert "7 programs of a/x[/red]" in shown
+    assert "40%" in shown
+    assert "\x1b[41m" not in shown
+
+
+def test_short_work_shows_nothing() -> None:
+    assert show_progress("parsing", (0.4, "7 programs"), (0.8, "14 programs")).strip() == ""
+
+
+def test_a_pipe_gets_no_progress(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "_PATIENCE", 0)
+    with output.progress("parsing") as advance:
+        advance(0.4, "7 programs")
+    assert capfd.readouterr() == ("", "")
