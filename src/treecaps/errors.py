@@ -1,5 +1,6 @@
 """What can go wrong, in words for people and codes for programs."""
 
+import errno
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,3 +54,10 @@ class Failure:
     id: str
     code: str
     message: str
+
+
+def tell(error: OSError) -> str:
+    """Say in a few words what the system complained about."""
+    if error.errno == errno.ELOOP:
+        return "is a symbolic link that leads back to itself"
+    return (error.strerror or str(error)).lower()

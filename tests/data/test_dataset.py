@@ -170,6 +170,16 @@ def test_a_damaged_gzip_is_said(tmp_path: Path, damage: Any, message: str) -> No
         list(DataSet(path))
 
 
+def test_data_that_may_not_be_read_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_lines(tmp_path / "a.jsonl", RECORDS).chmod(0)
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    with without_privileges(), pytest.raises(DataError, match=r"cannot read a\.jsonl: permission"):
+        list(DataSet("a.jsonl"))
+
+
 def test_a_parquet_without_code_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["x"], "label": ["y"]}), tmp_path / "a.parquet")
     with pytest.raises(DataError, match="no column 'code', only: text, label"):

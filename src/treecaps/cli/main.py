@@ -9,7 +9,7 @@ import click
 
 from treecaps import __version__
 from treecaps.cli.output import note
-from treecaps.errors import MissingExtraError, TreeCapsError
+from treecaps.errors import MissingExtraError, TreeCapsError, tell
 
 COMMANDS = {
     "data": "Describe a data set: classes, sizes, failures, duplicates.",
@@ -81,6 +81,6 @@ def main() -> None:
         note(f"treecaps: error: {error}")
         status = 2
     except OSError as error:
-        note(f"treecaps: error: cannot write the output: {(error.strerror or str(error)).lower()}")
+        note(f"treecaps: error: cannot write the output: {tell(error)}")
         status = 2
     sys.exit(status if isinstance(status, int) else 0)

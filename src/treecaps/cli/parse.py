@@ -19,7 +19,7 @@ from treecaps.cli.output import (
     say_json,
     say_lines,
 )
-from treecaps.errors import DataError, ProgramError, UsageError
+from treecaps.errors import DataError, ProgramError, UsageError, tell
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.program import Program
 from treecaps.syntax.sources import list_sources
@@ -114,7 +114,7 @@ def _write(path: str, text: str) -> None:
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise DataError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None
+        raise DataError(f"cannot write {path}: {tell(error)}") from None
 
 
 def _figures(tree: "Tree") -> dict[str, float]:

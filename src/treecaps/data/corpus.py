@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import treecaps
 from treecaps.data.dataset import DataSet
 from treecaps.data.parallel import SCHEMA, parse_in_batches
-from treecaps.errors import DataError, Failure
+from treecaps.errors import DataError, Failure, tell
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
@@ -107,7 +107,7 @@ class Corpus(Sequence[Tree]):
             return cls._parse(data, made_by, folder, workers or os.cpu_count() or 1, progress)
         except OSError as error:
             raise DataError(
-                f"cannot keep the corpus in {home}: {(error.strerror or str(error)).lower()};"
+                f"cannot keep the corpus in {home}: {tell(error)};"
                 " choose another folder with --cache or TREECAPS_CACHE"
             ) from None
 

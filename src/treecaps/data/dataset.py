@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from treecaps.errors import DataError, Failure, ProgramError, UsageError
+from treecaps.errors import DataError, Failure, ProgramError, UsageError, tell
 from treecaps.syntax.languages import language_named, language_of_file
 from treecaps.syntax.program import MAX_BYTES, Program
 from treecaps.syntax.sources import Sources, list_sources
@@ -135,8 +135,8 @@ class DataSet:
         size = max(1, self.path.stat().st_size)
         longest = 8 * self.max_bytes + 4096  # every character may be written as \uXXXX
         number = 0
-        with open(self.path, "rb") as raw, self._unpack(raw) as lines:
-            try:
+        try:
+            with open(self.path, "rb") as raw, self._unpack(raw) as lines:
                 while line := lines.readline(longest):
                     number += 1
                     self.progress = raw.tell() / size
@@ -147,10 +147,12 @@ class DataSet:
                         yield Failure(where, "too-large", "is longer than any program may be")
                     elif line.strip():
                         yield self._parse_line(line, where)
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                raise DataError(
-                    f"{self.path} is damaged after {number:,} lines: {error}; get it again"
-                ) from None
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise DataError(
+                f"{self.path} is damaged after {number:,} lines: {error}; get it again"
+            ) from None
+        except OSError as error:
+            raise DataError(f"cannot read {self.path}: {tell(error)}") from None
         self.progress = 1.0
 
     def _unpack(self, raw: BinaryIO) -> AbstractContextManager[gzip.GzipFile | BinaryIO]:
@@ -248,7 +250,7 @@ def _shape_of(path: Path) -> str:
         if not path.is_file():
             raise DataError(f"{path} is neither a folder nor a file; expected {_SHAPES}")
     except OSError as error:
-        raise DataError(f"cannot open {path}: {(error.strerror or '').lower()}") from None
+        raise DataError(f"cannot open {path}: {tell(error)}") from None
     for ending in ("jsonl", "jsonl.gz", "parquet"):
         if path.name.lower().endswith("." + ending):
             return ending

@@ -1,14 +1,13 @@
 """A program as text: read from a file, from bytes or from standard input."""
 
 import codecs
-import errno
 import os
 import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from treecaps.errors import ProgramError
+from treecaps.errors import ProgramError, tell
 from treecaps.syntax.languages import language_named, language_of_file
 
 MAX_BYTES = 10_000_000
@@ -151,7 +150,7 @@ def _read_file(path: str | Path, max_bytes: int) -> bytes:
         with open(path, "rb") as file:
             return file.read(max_bytes + 1)
     except OSError as error:
-        raise ProgramError("unreadable", _os_message(error)) from None
+        raise ProgramError("unreadable", tell(error)) from None
     except ValueError:
         raise ProgramError("unreadable", "no such file (its name holds a NUL)") from None
 
@@ -162,12 +161,6 @@ def _what_else(mode: int) -> str:
     if stat.S_ISFIFO(mode):
         return "is a FIFO, not a file; pipe it into '-' instead"
     return "is a device or socket, not a file"
-
-
-def _os_message(error: OSError) -> str:
-    if error.errno == errno.ELOOP:
-        return "is a symbolic link that leads back to itself"
-    return (error.strerror or str(error)).lower()
 
 
 def _too_large(size: int, limit: int) -> ProgramError:

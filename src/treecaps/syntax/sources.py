@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from treecaps.errors import Failure
+from treecaps.errors import Failure, tell
 from treecaps.syntax.languages import has_known_ending
 
 
@@ -39,7 +39,7 @@ def list_sources(folder: str | Path, *, everything: bool = False) -> Sources:
 
     def note(error: OSError) -> None:
         name = os.path.relpath(error.filename, folder)
-        reason = f"cannot be listed: {(error.strerror or str(error)).lower()}"
+        reason = f"cannot be listed: {tell(error)}"
         found.failures.append(Failure(name, "unreadable", reason))
 
     for root, folders, files in os.walk(folder, onerror=note):
