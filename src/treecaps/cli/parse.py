@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from treecaps.cli.output import (
     say_json,
     say_lines,
 )
-from treecaps.errors import DataError, ProgramError, UsageError, tell
+from treecaps.errors import DataError, Failure, ProgramError, UsageError, tell
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.program import Program
 from treecaps.syntax.sources import list_sources
@@ -51,44 +52,47 @@ def command(
     """
     if paths.count("-") > 1:
         raise UsageError("standard input can be read only once")
-    parser = get_frontend(frontend, comments=comments)
+    from treecaps.data.parallel import parse_programs
+
+    get_frontend(frontend)  # complain now, not in another process
     inputs = list(_expand(paths, everything=language is not None))
     if svg and len(inputs) != 1:
         raise UsageError(f"--svg draws one file, not {len(inputs)}")
+    programs = (_read(path, failure, language, max_bytes) for path, failure in inputs)
+    results = parse_programs(
+        programs, frontend, comments=comments, workers=min(len(inputs), os.cpu_count() or 1)
+    )
     failed = 0
-    with progress("parsing") as advance:
-        for number, (path, failure) in enumerate(inputs):
+    with progress("parsing") as advance, closing(results):
+        for number, ((path, _), result) in enumerate(zip(inputs, results, strict=True)):
             if not is_terminal(sys.stdout):
                 advance(number / len(inputs), path)
-            try:
-                if failure:
-                    raise failure
-                tree = parser.parse(_read(path, language, max_bytes))
-            except ProgramError as error:
+            if isinstance(result, Failure):
                 failed += 1
                 if as_json:
-                    say_json({"path": path, "error": {"code": error.code, "message": str(error)}})
+                    error = {"code": result.code, "message": result.message}
+                    say_json({"path": path, "error": error})
                 else:
-                    fail(path, str(error))
+                    fail(path, result.message)
                 continue
             if svg:
                 from treecaps.syntax.drawing import to_svg
 
-                _write(svg, to_svg(tree))
+                _write(svg, to_svg(result))
             if as_json:
-                say_json({"path": path, **_figures(tree), "tree": tree.to_dict()})
+                say_json({"path": path, **_figures(result), "tree": result.to_dict()})
             elif len(inputs) > 1 and not in_full:
-                say(f"{path}: {_describe(tree)}")
+                say(f"{path}: {_describe(result)}")
             else:
                 if len(inputs) > 1:
                     say(f"{path}:")
                 if not svg:
-                    say_lines(tree.format())
-                note(_describe(tree, places=True))
+                    say_lines(result.format())
+                note(_describe(result, places=True))
     return 1 if failed else 0
 
 
-def _expand(paths: tuple[str, ...], everything: bool) -> Iterator[tuple[str, ProgramError | None]]:
+def _expand(paths: tuple[str, ...], everything: bool) -> Iterator[tuple[str, Failure | None]]:
     """Yield the files that paths stand for, and what is wrong with those that stand for none."""
     for path in paths:
         if path == "-" or not os.path.isdir(path):
@@ -97,17 +101,24 @@ def _expand(paths: tuple[str, ...], everything: bool) -> Iterator[tuple[str, Pro
         sources = list_sources(path, everything=everything)
         note_passed_over(path, sources)
         for failure in sources.failures:
-            yield os.path.join(path, failure.id), ProgramError("unreadable", failure.message)
+            yield os.path.join(path, failure.id), failure
         for name in sources.files:
             yield os.path.join(path, name), None
         if not sources.files and not sources.failures:
-            yield path, ProgramError("unreadable", "holds no programs in a known language")
+            yield path, Failure(path, "unreadable", "holds no programs in a known language")
 
 
-def _read(path: str, language: str | None, max_bytes: int) -> Program:
-    if path == "-":
-        return Program.read_stdin(language, max_bytes=max_bytes)
-    return Program.read(path, language, max_bytes=max_bytes)
+def _read(
+    path: str, failure: Failure | None, language: str | None, max_bytes: int
+) -> Program | Failure:
+    try:
+        if failure:
+            return failure
+        if path == "-":
+            return Program.read_stdin(language, max_bytes=max_bytes)
+        return Program.read(path, language, max_bytes=max_bytes)
+    except ProgramError as error:
+        return Failure(path, error.code, str(error))
 
 
 def _write(path: str, text: str) -> None:

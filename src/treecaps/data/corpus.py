@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 import treecaps
 from treecaps.data.dataset import DataSet
-from treecaps.data.parallel import SCHEMA, parse_in_batches
+from treecaps.data.parallel import SCHEMA, Batch, parse_in_batches
 from treecaps.errors import DataError, Failure, tell
 from treecaps.syntax.frontends import get_frontend
+from treecaps.syntax.languages import LANGUAGES
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 
@@ -45,8 +46,8 @@ class Corpus(Sequence[Tree]):
     """The trees of a data set, in its order, without the programs that failed.
 
     A corpus is a folder: ``corpus.json`` says what made it and holds a checksum, and
-    ``trees.arrow`` holds one row a program. Opening it reads no tree; a tree's arrays are views
-    into the file. Use ``build`` for a data set and ``open`` for a folder.
+    ``trees.arrow`` holds one row a program. Opening it checks the file and copies nothing: a
+    tree's arrays are views into it. Use ``build`` for a data set and ``open`` for a folder.
     """
 
     def __init__(self, about: dict[str, Any], table: pa.Table, name: str) -> None:
@@ -54,7 +55,7 @@ class Corpus(Sequence[Tree]):
         self.name = name
         self.kinds: tuple[str, ...] = tuple(about["kinds"])
         self._table = table
-        self._batches = [_Batch(batch) for batch in table.to_batches()]
+        self._batches = [Batch(batch) for batch in table.to_batches()]
         self._firsts = np.cumsum([0, *(batch.rows for batch in self._batches)])
         good = table.column("failure_code").is_null().to_numpy()
         self._rows = np.flatnonzero(good)
@@ -89,6 +90,7 @@ class Corpus(Sequence[Tree]):
             "frontend": frontend,
             "comments": comments,
             "versions": parser.versions(),
+            "languages": _digest(repr(sorted(LANGUAGES.items()))),
         }
         home = Path(cache) if cache else default_cache()
         try:
@@ -102,7 +104,8 @@ class Corpus(Sequence[Tree]):
                     log.warning("%s; parsing %s again", error, data.path)
                     # Moved first: a folder that is half deleted must not look like a corpus.
                     doomed = _new_folder(home)
-                    folder.rename(doomed / folder.name)
+                    with suppress(FileNotFoundError):  # another process may have been quicker
+                        folder.rename(doomed / folder.name)
                     shutil.rmtree(doomed, ignore_errors=True)
             return cls._parse(data, made_by, folder, workers or os.cpu_count() or 1, progress)
         except OSError as error:
@@ -178,7 +181,8 @@ class Corpus(Sequence[Tree]):
             with pa.memory_map(str(folder / _TREES)) as source:
                 table = pa.ipc.open_file(source).read_all()
         except (
-            OSError,
+            FileNotFoundError,
+            NotADirectoryError,
             ValueError,
             KeyError,
             TypeError,
@@ -253,33 +257,6 @@ class Corpus(Sequence[Tree]):
         return values
 
 
-class _Batch:
-    """Views of one record batch: for each list column its values, and where each row's begin."""
-
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self.rows = batch.num_rows
-        self._batch = batch
-        self.values: dict[str, NDArray[np.int32]] = {}
-        self.offsets: dict[str, NDArray[np.int32]] = {}
-        for name in ("kind", "parent", "start", "end", "errors"):
-            column = batch.column(name)
-            self.values[name] = column.values.to_numpy()
-            self.offsets[name] = column.offsets.to_numpy()
-
-    def tree(self, row: int, kinds: tuple[str, ...], frontend: str) -> Tree:
-        arrays = {
-            name: values[self.offsets[name][row] : self.offsets[name][row + 1]]
-            for name, values in self.values.items()
-        }
-        return Tree(
-            language=self._batch.column("language")[row].as_py(),
-            frontend=frontend,
-            text=self._batch.column("text")[row].as_py(),
-            kinds=kinds,
-            **arrays,
-        )
-
-
 def default_cache() -> Path:
     """Return the folder in which corpora are kept."""
     if chosen := os.environ.get("TREECAPS_CACHE"):
@@ -309,13 +286,18 @@ def _key(data: DataSet, made_by: dict[str, Any], home: Path) -> str:
     if not re.fullmatch("[0-9a-f]{32}", contents):
         contents = data.fingerprint()
         if stamp:
-            building = _new_folder(home)
-            (building / "note").write_text(contents)
-            with suppress(OSError):
-                (building / "note").replace(note)
-            shutil.rmtree(building, ignore_errors=True)
+            _write_note(note, contents)
     parser = json.dumps(made_by, sort_keys=True)
-    return f"corpus-{xxhash.xxh3_128_hexdigest((contents + parser).encode())}"
+    return f"corpus-{_digest(contents + parser)}"
+
+
+def _write_note(note: Path, contents: str) -> None:
+    with suppress(OSError):  # a note only saves time
+        building = _new_folder(note.parent)
+        with suppress(OSError):
+            (building / "note").write_text(contents)
+            (building / "note").replace(note)
+        shutil.rmtree(building, ignore_errors=True)
 
 
 def _new_folder(home: Path) -> Path:
@@ -352,4 +334,8 @@ def _checksum(path: Path) -> str:
 
 def _about_checksum(about: dict[str, Any]) -> str:
     rest = {name: value for name, value in about.items() if name != "about_checksum"}
-    return xxhash.xxh3_128_hexdigest(json.dumps(rest, sort_keys=True).encode())
+    return _digest(json.dumps(rest, sort_keys=True))
+
+
+def _digest(text: str) -> str:
+    return xxhash.xxh3_128_hexdigest(text.encode())

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from treecaps.syntax.tree import Ints, Tree
 
 _NOTHING = np.zeros(0, np.int32)
 _INTS = pa.list_(pa.int32())
+_LISTS = ("kind", "parent", "start", "end", "errors")
 SCHEMA = pa.schema(
     [
         ("id", pa.string()),
@@ -64,13 +66,9 @@ def parse_in_batches(
         frontend: The name of the front end.
         comments: Whether comments become nodes.
         kinds: Numbers of kinds, shared by all batches; new kinds are added.
-        workers: How many processes parse; with one, it is this one.
+        workers: How many processes parse.
     """
-    parsed = (
-        _parse_here(programs, frontend, comments)
-        if workers == 1
-        else _parse_in_pool(programs, frontend, comments, workers)
-    )
+    parsed = _parse_in_pool(programs, frontend, comments, workers)
     for batch, names in parsed:
         # A worker numbers the kinds as it meets them; here they get their numbers for good.
         column = batch.column("kind")
@@ -82,12 +80,53 @@ def parse_in_batches(
         )
 
 
-def _parse_here(
-    programs: Iterable[Program | Failure], frontend: str, comments: bool
-) -> Iterator[Parsed]:
-    parser = get_frontend(frontend, comments=comments)
-    for chunk in _chunks(programs):
-        yield _parse_chunk(parser, chunk)
+def parse_programs(
+    programs: Iterable[Program | Failure],
+    frontend: str,
+    *,
+    comments: bool = False,
+    workers: int = 1,
+) -> Generator[Tree | Failure]:
+    """Parse programs in other processes, in order: no parser takes this one down with it."""
+    kinds: dict[str, int] = {}
+    with closing(parse_in_batches(programs, frontend, comments, kinds, workers)) as batches:
+        for batch in map(Batch, batches):
+            for row in range(batch.rows):
+                yield batch.failure(row) or batch.tree(row, tuple(kinds), frontend)
+
+
+class Batch:
+    """Views of one record batch: for each list column its values, and where each row's begin."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.rows: int = batch.num_rows
+        self._batch = batch
+        self.values: dict[str, Ints] = {}
+        self.offsets: dict[str, Ints] = {}
+        for name in _LISTS:
+            column = batch.column(name)
+            self.values[name] = column.values.to_numpy()
+            self.offsets[name] = column.offsets.to_numpy()
+
+    def tree(self, row: int, kinds: tuple[str, ...], frontend: str) -> Tree:
+        """Return the tree of one row."""
+        arrays = {
+            name: values[self.offsets[name][row] : self.offsets[name][row + 1]]
+            for name, values in self.values.items()
+        }
+        return Tree(
+            language=self._batch.column("language")[row].as_py(),
+            frontend=frontend,
+            text=self._batch.column("text")[row].as_py(),
+            kinds=kinds,
+            **arrays,
+        )
+
+    def failure(self, row: int) -> Failure | None:
+        """Return what is wrong with one row, if anything is."""
+        names = ("id", "failure_code", "failure")
+        values = [self._batch.column(name)[row].as_py() for name in names]
+        return None if values[1] is None else Failure(*values)
 
 
 def _parse_in_pool(
@@ -222,7 +261,7 @@ def _to_batch(results: Sequence[tuple[Program, Tree] | Failure]) -> Parsed:
     tables: dict[int, Ints] = {}
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
     for result in results:
-        row: dict[str, Any] = dict.fromkeys(("kind", "parent", "start", "end", "errors"), _NOTHING)
+        row: dict[str, Any] = dict.fromkeys(_LISTS, _NOTHING)
         if isinstance(result, Failure):
             row |= {"id": result.id, "failure_code": result.code, "failure": result.message}
         else:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tree_sitter
 
-from treecaps.errors import ProgramError
+from treecaps.errors import ProgramError, UsageError
 from treecaps.syntax.frontends.base import Frontend
 from treecaps.syntax.languages import LANGUAGES, Language
 from treecaps.syntax.program import Program
@@ -18,7 +18,8 @@ from treecaps.syntax.tree import Ints, Tree
 SECONDS = 30.0
 """How long one large program may take to parse."""
 
-_LARGE = 1 << 18
+_LARGE = 1 << 13
+_PIECE = 1 << 12
 _CHUNK = 1 << 16
 _NOTHING = np.zeros(0, np.int32)
 _ERROR = 0xFFFF  # tree-sitter's own number for the kind ERROR
@@ -76,7 +77,10 @@ class _Grammar:
                 "unsupported-language",
                 f"the grammar of {language.name} is not installed: pip install {language.grammar}",
             ) from None
-        grammar = tree_sitter.Language(getattr(module, language.entry)())
+        entry = getattr(module, language.entry, None)
+        if entry is None:
+            raise UsageError(f"{language.grammar} has no {language.entry!r}: name its entry")
+        grammar = tree_sitter.Language(entry())
         self._parser = tree_sitter.Parser(grammar)
         numbers = range(grammar.node_kind_count)
         names = [grammar.node_kind_for_id(number) or "" for number in numbers]
@@ -100,8 +104,9 @@ class _Grammar:
         deadline = time.monotonic() + SECONDS
 
         # An early end of the text stops the parser soon and leaves it fit for the next program.
+        # The parser asks for a piece whenever it leaves the one it has.
         def read(offset: int, _: object) -> bytes:
-            return text[offset : offset + _CHUNK] if time.monotonic() < deadline else b""
+            return text[offset : offset + _PIECE] if time.monotonic() < deadline else b""
 
         tree = self._parser.parse(read)
         if time.monotonic() >= deadline:
