@@ -4,9 +4,10 @@
 
 In every round, for every front end that reads the data's languages, on a sample of the programs:
 the bare parser alone, source to ``Tree`` in this process, and from a data set on disk to a corpus
-on disk with one worker and with two. All sides take turns in one run, because machines are noisy;
-the ratios are medians over rounds, with the quartiles beside them. Peak memory and the time to
-load again come from building the corpus of all the data in a process of its own.
+on disk with one worker on one core and with two workers on two. All sides take turns in one run,
+because machines are noisy; the ratios are medians over rounds, with the quartiles beside them.
+Peak memory and the time to load again come from building the corpus of all the data in a process
+of its own.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -40,7 +42,7 @@ SIDES = ("bare", "tree", "one_core", "two_cores")
 def main() -> None:
     options = _options()
     if options.build:
-        _build(options.data, options.build)
+        _build(options.data, options.frontends[0], options.build)
         return
     sample = _sample(options.data, options.programs)
     report: dict[str, Any] = {
@@ -74,7 +76,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--data", required=True, help="a data set")
     parser.add_argument("--programs", type=int, default=8000, help="how many programs a round")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=7, choices=range(2, 100), metavar="N")
     parser.add_argument("--frontends", nargs="+", default=FRONTENDS, choices=FRONTENDS)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--build", help=argparse.SUPPRESS)
@@ -83,7 +85,8 @@ def _options() -> argparse.Namespace:
 
 def _sample(data: str, count: int) -> list[Program]:
     programs = [program for program in DataSet(data) if isinstance(program, Program)]
-    return programs[:: max(1, len(programs) // count)][:count]
+    count = min(count, len(programs))
+    return [programs[number * len(programs) // count] for number in range(count)]
 
 
 def _measure(name: str, programs: list[Program], rounds: int) -> dict[str, Any]:
@@ -104,9 +107,15 @@ def _measure(name: str, programs: list[Program], rounds: int) -> dict[str, Any]:
             except ProgramError:
                 continue
 
-    def build_corpus(workers: int) -> None:
-        with tempfile.TemporaryDirectory() as cache:
-            Corpus.build(data, frontend=name, workers=workers, cache=cache)
+    def build_corpus(cores: int) -> None:
+        # The process that reads and writes shares the cores with its workers.
+        all_cores = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, sorted(all_cores)[:cores])
+        try:
+            with tempfile.TemporaryDirectory() as cache:
+                Corpus.build(data, frontend=name, workers=cores, cache=cache)
+        finally:
+            os.sched_setaffinity(0, all_cores)
 
     sides: dict[str, Callable[[], None]] = {
         "bare": parse_bare,
@@ -161,7 +170,7 @@ def _bare_parser(name: str) -> Callable[[Program], object]:
         return lambda program: parsers[program.language].parse(program.text)
     if name == "ast":
         warnings.simplefilter("ignore")
-        return lambda program: ast.parse(program.text.decode())
+        return _parse_ast
     srcml = import_module("srcml_caller")
     known = {
         language.name: getattr(srcml.CodeLanguage, language.srcml)
@@ -169,6 +178,11 @@ def _bare_parser(name: str) -> Callable[[Program], object]:
         if language.srcml
     }
     return lambda program: srcml.to_srcml(program.text.decode(), known[program.language], False)
+
+
+def _parse_ast(program: Program) -> None:
+    with suppress(SyntaxError):
+        ast.parse(program.text.decode())
 
 
 def _measure_corpus(data: str, name: str) -> dict[str, Any]:
@@ -184,8 +198,7 @@ def _measure_corpus(data: str, name: str) -> dict[str, Any]:
     return {**figures, "load_s": round(statistics.median(times), 3)}
 
 
-def _build(data: str, cache: str) -> None:
-    name = _options().frontends[0]
+def _build(data: str, name: str, cache: str) -> None:
     begun = time.perf_counter()
     corpus = Corpus.build(data, frontend=name, cache=cache)
     seconds = time.perf_counter() - begun

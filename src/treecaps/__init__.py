@@ -4,11 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from treecaps.data.corpus import Corpus
+    from treecaps.data.corpus import Corpus, DamagedCorpusError
     from treecaps.data.dataset import DataSet
     from treecaps.data.duplicates import find_copies, find_duplicates
+    from treecaps.data.parallel import parse_programs
     from treecaps.data.summary import summarise
-    from treecaps.errors import DataError, Failure, ProgramError, TreeCapsError, UsageError
+    from treecaps.errors import (
+        DataError,
+        Failure,
+        MissingExtraError,
+        ProgramError,
+        TreeCapsError,
+        UsageError,
+    )
+    from treecaps.syntax.drawing import to_svg
     from treecaps.syntax.frontends import get_frontend
     from treecaps.syntax.languages import Language, register
     from treecaps.syntax.parse import parse_code, parse_file
@@ -20,10 +29,12 @@ __version__ = "0.1.0"
 # Loaded when first used, so that the command line starts at once.
 _HOMES = {
     "Corpus": "treecaps.data.corpus",
+    "DamagedCorpusError": "treecaps.data.corpus",
     "DataError": "treecaps.errors",
     "DataSet": "treecaps.data.dataset",
     "Failure": "treecaps.errors",
     "Language": "treecaps.syntax.languages",
+    "MissingExtraError": "treecaps.errors",
     "Program": "treecaps.syntax.program",
     "ProgramError": "treecaps.errors",
     "Tree": "treecaps.syntax.tree",
@@ -34,16 +45,20 @@ _HOMES = {
     "get_frontend": "treecaps.syntax.frontends",
     "parse_code": "treecaps.syntax.parse",
     "parse_file": "treecaps.syntax.parse",
+    "parse_programs": "treecaps.data.parallel",
     "register": "treecaps.syntax.languages",
     "summarise": "treecaps.data.summary",
+    "to_svg": "treecaps.syntax.drawing",
 }
 
 __all__ = [
     "Corpus",
+    "DamagedCorpusError",
     "DataError",
     "DataSet",
     "Failure",
     "Language",
+    "MissingExtraError",
     "Program",
     "ProgramError",
     "Tree",
@@ -54,8 +69,10 @@ __all__ = [
     "get_frontend",
     "parse_code",
     "parse_file",
+    "parse_programs",
     "register",
     "summarise",
+    "to_svg",
 ]
 
 

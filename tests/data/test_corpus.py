@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from treecaps.data import corpus as module
 from treecaps.data.corpus import Corpus, DamagedCorpusError, default_cache
 from treecaps.data.dataset import DataSet
 from treecaps.errors import DataError, ProgramError
+from treecaps.syntax import languages
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.program import Program
 
@@ -168,6 +169,9 @@ def test_whatever_changes_the_trees_is_parsed_again(
     data.write_text(data.read_text().replace("return 0", "return a"))
     after = Corpus.build(data)
     assert after[0] != before[0]
+    with patch.dict(languages.LANGUAGES), patch.dict(languages._BY_ALIAS):
+        languages.register(languages.Language("cobol", endings=(), grammar="tree-sitter-c"))
+        assert len(Corpus.build(data)) == len(after) + 2
     monkeypatch.setattr("treecaps.syntax.frontends.tree_sitter.version", lambda package: "another")
     assert Corpus.build(data).about["versions"]["tree-sitter-c"] == "another"
 

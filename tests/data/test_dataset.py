@@ -18,7 +18,7 @@ RECORDS: list[dict[str, Any]] = [
     {"code": "int a;", "label": "x", "language": "c", "id": "one"},
     {"code": "a = 1", "label": 2, "language": "Python"},
     {"code": "class A {}", "language": "c#", "id": 7},
-    {"code": "fn f() {}", "label": "x", "id": "dir/f.rs"},
+    {"code": "fn f() {}", "label": "x", "id": "dir/f.rs", "language": ""},
 ]
 EXPECTED = [
     Program("one", b"int a;", "c", "x"),

@@ -67,6 +67,13 @@ def test_a_language_is_added_in_a_few_lines() -> None:
 
 
 @pytest.mark.usefixtures("restored")
+def test_a_wrong_entry_is_said() -> None:
+    register(Language("php2", endings=(".php2",), grammar="tree-sitter-php"))
+    with pytest.raises(UsageError, match="tree-sitter-php has no 'language'"):
+        parse_code("x", "php2")
+
+
+@pytest.mark.usefixtures("restored")
 def test_a_missing_grammar_says_how_to_get_it() -> None:
     register(Language("lua", endings=(".lua",), grammar="tree-sitter-lua-of-nowhere"))
     with pytest.raises(ProgramError, match="pip install tree-sitter-lua-of-nowhere"):

@@ -48,6 +48,10 @@ def test_replacement_characters_of_the_source_are_not_counted() -> None:
     assert decode(source.encode() + b" code " * 9 + b"\xff")[1] == 1
 
 
+def test_broken_utf_16_counts_as_replaced() -> None:
+    assert decode(CODE.encode("utf-16") + b"\x00\xd8")[1] == 1
+
+
 def test_stray_nul_bytes_become_spaces() -> None:
     assert decode(b"int a;\0\0int b;") == (b"int a;  int b;", 2)
 

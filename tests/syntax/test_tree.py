@@ -127,6 +127,13 @@ def test_what_is_not_even_text_is_refused() -> None:
         Tree.from_json(None)  # type: ignore[arg-type]
 
 
+def test_what_cannot_be_built_is_refused() -> None:
+    with pytest.raises(DataError, match="not a whole number"):
+        Tree.build(["a"], [0.5])
+    with pytest.raises(DataError, match="not UTF-8"):
+        Tree.build(["a"], [-1], text=b"\xff")
+
+
 def test_deep_json_is_refused() -> None:
     with pytest.raises(DataError, match="not a tree"):
         Tree.from_json("[" * 200_000)

@@ -1,7 +1,7 @@
 """``treecaps data``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,9 +15,6 @@ from treecaps.cli.output import (
     say_json,
     say_table,
 )
-
-if TYPE_CHECKING:
-    pass
 
 _ROWS = 40
 

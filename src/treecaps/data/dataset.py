@@ -89,7 +89,7 @@ class DataSet:
             digest.update(name.encode("utf-8", "surrogateescape") + b"\0")
             try:
                 status = os.stat(self.path / name)
-                digest.update(repr((status.st_mode, status.st_size)).encode())
+                digest.update(repr((stat.S_IFMT(status.st_mode), status.st_size)).encode())
                 if not stat.S_ISREG(status.st_mode):
                     continue
                 with open(self.path / name, "rb") as file:
@@ -100,7 +100,7 @@ class DataSet:
         return digest.hexdigest()
 
     def _options(self) -> tuple[object, ...]:
-        return self._shape, self.language, self.max_bytes
+        return self._shape, self.language, self.max_bytes, self.sources.failures
 
     def _nothing_here(self) -> str:
         passed_over = self.sources.passed_over
@@ -171,7 +171,8 @@ class DataSet:
     def _read_parquet(self) -> Iterator[Program | Failure]:
         number = 0
         try:
-            with pq.ParquetFile(self.path) as file:
+            # Neither threads nor whole column chunks in memory.
+            with pq.ParquetFile(self.path, buffer_size=1 << 20, pre_buffer=False) as file:
                 columns = [name for name in _COLUMNS if name in file.schema_arrow.names]
                 if "code" not in columns:
                     raise DataError(
@@ -179,7 +180,7 @@ class DataSet:
                         + ", ".join(file.schema_arrow.names)
                     )
                 total = max(1, file.metadata.num_rows)
-                for batch in file.iter_batches(batch_size=256, columns=columns):
+                for batch in file.iter_batches(batch_size=256, columns=columns, use_threads=False):
                     for values in zip(*map(self._values, columns, batch.columns), strict=True):
                         number += 1
                         self.progress = number / total
@@ -236,7 +237,7 @@ class DataSet:
 def _language_of(value: object, name: str) -> str:
     if isinstance(value, str) and value.strip():
         return value
-    if value is not None:
+    if value not in (None, ""):
         raise ProgramError("record", "has a 'language' that is no text")
     return language_of_file(name).name
 

@@ -75,7 +75,9 @@ def _failures(corpus: Corpus) -> list[dict[str, Any]]:
 def _duplicates(corpus: Corpus, step: Step | None) -> dict[str, Any]:
     found = find_duplicates(corpus, step=step)
     conflicts = [
-        group for group in found.exact if len({corpus.labels[number] for number in group}) > 1
+        group
+        for group in found.exact
+        if len({corpus.labels[number] for number in group} - {None}) > 1
     ]
 
     def count(groups: list[Group]) -> dict[str, Any]:

@@ -30,14 +30,19 @@ def parse_file(
 
 
 def parse_code(
-    code: str | bytes, language: str, *, frontend: str = "tree-sitter", comments: bool = False
+    code: str | bytes,
+    language: str,
+    *,
+    frontend: str = "tree-sitter",
+    comments: bool = False,
+    max_bytes: int = MAX_BYTES,
 ) -> Tree:
     """Parse a piece of source code in a named language.
 
     Raises:
         ProgramError: The code cannot be parsed; ``code`` says why in one word.
     """
-    return _get_loaded(frontend, comments).parse(Program.of(code, language))
+    return _get_loaded(frontend, comments).parse(Program.of(code, language, max_bytes=max_bytes))
 
 
 def _get_loaded(name: str, comments: bool) -> Frontend:

@@ -98,29 +98,28 @@ def decode(data: bytes) -> tuple[bytes, int]:
     mostly text (Latin-1, GBK) keeps what is readable and gets U+FFFD for the rest. A stray NUL
     byte becomes a space, because parsers take it for the end.
     """
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            data = data[len(mark) :]
-            if encoding != "utf-8":
-                data = data.decode(encoding, "replace").encode("utf-8", "replace")
-            break
-    while data.startswith(codecs.BOM_UTF8):
-        data = data[len(codecs.BOM_UTF8) :]
+    replaced = 0
+    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), None)
     head = data[:8192]
-    if unmarked := _unmarked_utf16(head):
-        data = data.decode(unmarked, "replace").encode("utf-8", "replace")
+    if encoding is None:
+        encoding = _unmarked_utf16(head)
+    if encoding is not None and encoding != "utf-8":
+        text = data.decode(encoding, "replace")
+        replaced = text.count(_REPLACEMENT)
+        data = text.encode("utf-8", "replace")
     else:
         _refuse_binary(head)
-    nuls = data.count(0)
-    if nuls:
-        data = data.replace(b"\0", b" ")
+    while data.startswith(codecs.BOM_UTF8):
+        data = data[len(codecs.BOM_UTF8) :]
+    replaced += data.count(0)
+    data = data.replace(b"\0", b" ")
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
         before = data.count(_REPLACEMENT.encode())
         text = data.decode("utf-8", "replace")
-        return text.encode(), text.count(_REPLACEMENT) - before + nuls
-    return data, nuls
+        return text.encode(), replaced + text.count(_REPLACEMENT) - before
+    return data, replaced
 
 
 def _unmarked_utf16(head: bytes) -> str | None:

@@ -61,17 +61,20 @@ class Tree:
         """Make a tree from the kind names and parents of its nodes, and check it."""
         table = {name: number for number, name in enumerate(dict.fromkeys(kinds))}
         zeros = np.zeros(len(kinds), np.int32)
-        tree = cls(
-            language=language,
-            frontend=frontend,
-            text=text,
-            kinds=tuple(table),
-            kind=_ints([table[name] for name in kinds]),
-            parent=_ints(parent),
-            start=zeros if start is None else _ints(start),
-            end=zeros if end is None else _ints(end),
-            errors=_ints(errors),
-        )
+        try:
+            tree = cls(
+                language=language,
+                frontend=frontend,
+                text=text,
+                kinds=tuple(table),
+                kind=_ints([table[name] for name in kinds]),
+                parent=_ints(parent),
+                start=zeros if start is None else _ints(start),
+                end=zeros if end is None else _ints(end),
+                errors=_ints(errors),
+            )
+        except ValueError as error:
+            raise DataError(f"not a tree: {error}") from None
         tree.check()
         return tree
 
@@ -219,6 +222,10 @@ class Tree:
             and self.end.max() <= len(self.text)
         ):
             raise DataError("not a tree: a span lies outside the text")
+        try:
+            self.text.decode()
+        except UnicodeDecodeError:
+            raise DataError("not a tree: its text is not UTF-8") from None
         path: list[int] = []
         for node, parent in enumerate(self.parent.tolist()):
             while path and path[-1] != parent:

@@ -105,6 +105,10 @@ def test_an_empty_program_is_one_node() -> None:
         "x = `a`",
         "x = 0777",
         "x = ur'abc'",
+        "x = 10L",
+        "def f((a, b)): pass",
+        "f = lambda (a, b): a",
+        "x = `a.b`",
     ],
 )
 def test_python_2_is_recognised(code: str) -> None:
@@ -114,7 +118,16 @@ def test_python_2_is_recognised(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["def f(:", "x = (", "  x", "return = 1", "a b", "a b # date: 2019-01-05"]
+    "code",
+    [
+        "def f(:",
+        "x = (",
+        "  x",
+        "return = 1",
+        "a b",
+        "a b # date: 2019-01-05",
+        "assert '<>' in a b",
+    ],
 )
 def test_broken_code_is_refused_with_its_line(code: str) -> None:
     with pytest.raises(ProgramError, match=r"line 2: (?!.*Python 2).*--frontend tree-sitter"):

@@ -30,7 +30,7 @@ _PYTHON_2_MESSAGES = (
 )
 _PYTHON_2_LINE = re.compile(
     r"""\s*(print\s+["'\w%]|exec\s+["'\w]|raise\s+\w+\s*,|except\s+[\w.]+\s*,\s*\w+\s*:)"""
-    r"|.*(`\w+`|<>|\bur['\"])"
+    r"|\s*def\s+\w+\(.*\(.*\).*\):|.*(`[\w.]+`|[\w)\]]\s*<>\s*[\w(]|\bur['\"]|\b\d+[lL]\b|\blambda\s*\()"
 )
 
 
