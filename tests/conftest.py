@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,16 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip("the data sets are not beside the project")
     return path
+
+
+def read_screen(terminal: int) -> str:
+    """Read all that was shown on a terminal whose other side is closed, or will be."""
+    shown = b""
+    # A terminal says by an error that the other side has gone.
+    with open(terminal, "rb", buffering=0) as screen, suppress(OSError):
+        while block := screen.read(65536):
+            shown += block
+    return shown.decode()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import treecaps
-from tests.conftest import ROOT
+from tests.conftest import ROOT, read_screen
 from treecaps.syntax.tree import Tree
 
 PROGRAMS = ROOT / "examples" / "programs"
@@ -36,18 +36,9 @@ def run_in_terminal(*words: str | Path) -> str:
         [*COMMAND, *map(str, words)], stdin=writer, stdout=writer, stderr=writer, env=environment
     )
     os.close(writer)
-    shown = b""
-    while True:
-        try:
-            block = os.read(reader, 65536)
-        except OSError:  # how a terminal says that the other side has gone
-            break
-        if not block:
-            break
-        shown += block
-    os.close(reader)
+    shown = read_screen(reader)
     process.wait()
-    return shown.decode()
+    return shown
 
 
 def test_help_names_every_command() -> None:

@@ -5,21 +5,23 @@ from unittest.mock import patch
 
 import pytest
 
+from tests.conftest import read_screen
 from treecaps.cli import output
 
 
 def show_progress(title: str, *steps: tuple[float, str]) -> str:
     """Run a progress bar with a terminal as standard error; return what it shows."""
     reader, writer = pty.openpty()
-    os.set_blocking(reader, False)
     terminal = {"TERM": "xterm-256color", "COLUMNS": "120"}
-    with open(writer, "w", encoding="utf-8") as stream, open(reader, "rb", buffering=0) as screen:
-        with patch.object(sys, "stderr", stream), patch.dict(os.environ, terminal):
-            with output.progress(title) as advance:
-                for share, remark in steps:
-                    advance(share, remark)
-            stream.flush()
-        return (screen.read(65536) or b"").decode()
+    with (
+        open(writer, "w", encoding="utf-8") as stream,
+        patch.object(sys, "stderr", stream),
+        patch.dict(os.environ, terminal),
+        output.progress(title) as advance,
+    ):
+        for share, remark in steps:
+            advance(share, remark)
+    return read_screen(reader)
 
 
 def test_a_terminal_gets_progress_on_long_work(monkeypatch: pytest.MonkeyPatch) -> None:
