@@ -91,8 +91,9 @@ def parse_programs(
     kinds: dict[str, int] = {}
     with closing(parse_in_batches(programs, frontend, comments, kinds, workers)) as batches:
         for batch in map(Batch, batches):
+            table = tuple(kinds)
             for row in range(batch.rows):
-                yield batch.failure(row) or batch.tree(row, tuple(kinds), frontend)
+                yield batch.failure(row) or batch.tree(row, table, frontend)
 
 
 class Batch:
