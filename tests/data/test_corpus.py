@@ -19,6 +19,7 @@ from treecaps.data.corpus import Corpus, DamagedCorpusError, default_cache
 from treecaps.data.dataset import DataSet
 from treecaps.errors import DataError, ProgramError
 from treecaps.syntax import languages
+from treecaps.syntax.blind import blind
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.program import Program
 
@@ -174,6 +175,35 @@ def test_whatever_changes_the_trees_is_parsed_again(
         assert len(Corpus.build(data)) == len(after) + 2
     monkeypatch.setattr("treecaps.syntax.frontends.tree_sitter.version", lambda package: "another")
     assert Corpus.build(data).about["versions"]["tree-sitter-c"] == "another"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("frontend", ["tree-sitter", "ast", "srcml"])
+def test_blind_trees_equal_those_made_one_by_one(frontend: str, workers: int) -> None:
+    data = DataSet(PROGRAMS)
+    parser = get_frontend(frontend)
+    programs = [
+        blind(program)
+        for program in data
+        if isinstance(program, Program) and program.language in parser.languages()
+    ]
+    corpus = Corpus.build(data, frontend=frontend, blind=True, workers=workers)
+    assert list(corpus) == [parser.parse(program) for program in programs]
+    assert [corpus.program(index) for index in range(len(corpus))] == programs
+    assert {failure.code for failure in corpus.failures} <= {"unsupported-language"}
+
+
+def test_blind_and_seeing_corpora_are_kept_apart(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeing = Corpus.build(PROGRAMS)
+    assert "blind" not in seeing.about  # corpora built before there were blind ones stay good
+    unseeing = Corpus.build(PROGRAMS, blind=True)
+    assert unseeing[0].text != seeing[0].text
+    assert len(list(own_cache.glob("corpus-*"))) == 2
+    forbid_parsing(monkeypatch)
+    assert equal(Corpus.build(PROGRAMS), seeing)
+    assert equal(Corpus.build(PROGRAMS, blind=True), unseeing)
 
 
 def break_trees(folder: Path) -> None:

@@ -41,6 +41,14 @@ def test_a_parser_that_crashes_loses_only_its_program(
     assert set(failed.column("failure_code").to_pylist()) == {"crash"}
 
 
+def test_a_program_that_cannot_be_made_blind_fails_alone() -> None:
+    mixed = [Program("x", b"a", "cobol"), *programs(2)]
+    batches = parse_in_batches(mixed, "tree-sitter", False, {}, 1, blind=True)
+    table = pa.Table.from_batches(list(batches))
+    assert table.column("failure_code").to_pylist() == ["unsupported-language", None, None]
+    assert table.column("text").to_pylist() == [None, b"int v0;", b"int v0;"]
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_only_a_few_chunks_are_read_ahead(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "_CHUNK_PROGRAMS", 10)

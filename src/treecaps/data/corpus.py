@@ -68,6 +68,7 @@ class Corpus(Sequence[Tree]):
         *,
         frontend: str = "tree-sitter",
         comments: bool = False,
+        blind: bool = False,
         workers: int | None = None,
         cache: str | Path | None = None,
         progress: Progress | None = None,
@@ -78,6 +79,7 @@ class Corpus(Sequence[Tree]):
             data: A data set, or where one lies.
             frontend: The parser: ``tree-sitter``, ``ast`` or ``srcml``.
             comments: Whether comments become nodes.
+            blind: Whether programs are made blind first: without their names and comments.
             workers: How many processes parse; as many as there are cores by default.
             cache: The folder for corpora; ``TREECAPS_CACHE`` or ``~/.cache/treecaps`` by default.
             progress: Called while parsing.
@@ -92,6 +94,9 @@ class Corpus(Sequence[Tree]):
             "versions": parser.versions(),
             "languages": _digest(repr(sorted(LANGUAGES.items()))),
         }
+        if blind:
+            # What blinds is tree-sitter, whatever parses afterwards.
+            made_by["blind"] = get_frontend("tree-sitter").versions()
         home = Path(cache) if cache else default_cache()
         try:
             home.mkdir(parents=True, exist_ok=True)
@@ -131,7 +136,14 @@ class Corpus(Sequence[Tree]):
                 pa.OSFile(str(building / _TREES), "wb") as sink,
                 pa.ipc.new_file(sink, SCHEMA) as writer,
                 closing(
-                    parse_in_batches(data, made_by["frontend"], made_by["comments"], kinds, workers)
+                    parse_in_batches(
+                        data,
+                        made_by["frontend"],
+                        made_by["comments"],
+                        kinds,
+                        workers,
+                        blind="blind" in made_by,
+                    )
                 ) as batches,
             ):
                 for batch in batches:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from treecaps.errors import Failure, ProgramError
+from treecaps.syntax.blind import blind as make_blind
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.frontends.base import Frontend
 from treecaps.syntax.languages import LANGUAGES, Language, register
@@ -45,6 +46,8 @@ SCHEMA = pa.schema(
 
 Chunk = list[Program | Failure]
 Parsed = tuple[pa.RecordBatch, list[str]]
+Setting = tuple[str, bool, bool]
+"""The front end's name, whether comments become nodes, whether programs are made blind."""
 
 _CHUNK_PROGRAMS = 128
 _CHUNK_BYTES = 1 << 17
@@ -56,6 +59,8 @@ def parse_in_batches(
     comments: bool,
     kinds: dict[str, int],
     workers: int,
+    *,
+    blind: bool = False,
 ) -> Generator[pa.RecordBatch]:
     """Parse programs into record batches, in order.
 
@@ -67,8 +72,9 @@ def parse_in_batches(
         comments: Whether comments become nodes.
         kinds: Numbers of kinds, shared by all batches; new kinds are added.
         workers: How many processes parse.
+        blind: Whether programs are made blind first.
     """
-    parsed = _parse_in_pool(programs, frontend, comments, workers)
+    parsed = _parse_in_pool(programs, (frontend, comments, blind), workers)
     for batch, names in parsed:
         # A worker numbers the kinds as it meets them; here they get their numbers for good.
         column = batch.column("kind")
@@ -131,11 +137,11 @@ class Batch:
 
 
 def _parse_in_pool(
-    programs: Iterable[Program | Failure], frontend: str, comments: bool, workers: int
+    programs: Iterable[Program | Failure], setting: Setting, workers: int
 ) -> Iterator[Parsed]:
     def new_pool(size: int) -> ProcessPoolExecutor:
-        setting = (frontend, comments, tuple(LANGUAGES.values()))
-        return ProcessPoolExecutor(size, initializer=_start_worker, initargs=setting)
+        initargs = (*setting, tuple(LANGUAGES.values()))
+        return ProcessPoolExecutor(size, initializer=_start_worker, initargs=initargs)
 
     waiting: deque[tuple[Chunk, Future[Parsed]]] = deque()
     pool = new_pool(workers)
@@ -218,10 +224,13 @@ def _chunks(programs: Iterable[Program | Failure]) -> Iterator[Chunk]:
 
 
 _parser: Frontend | None = None
+_blind = False
 
 
-def _start_worker(frontend: str, comments: bool, languages: tuple[Language, ...]) -> None:
-    global _parser  # noqa: PLW0603
+def _start_worker(
+    frontend: str, comments: bool, blind: bool, languages: tuple[Language, ...]
+) -> None:
+    global _parser, _blind  # noqa: PLW0603
     # The parent hears Ctrl-C and ends its workers; should it be killed, they end by themselves.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -229,6 +238,7 @@ def _start_worker(frontend: str, comments: bool, languages: tuple[Language, ...]
     for language in languages:
         register(language)
     _parser = get_frontend(frontend, comments=comments)
+    _blind = blind
 
 
 def _end_with_parent() -> None:
@@ -240,15 +250,16 @@ def _end_with_parent() -> None:
 
 def _work(chunk: Chunk) -> Parsed:
     assert _parser is not None
-    return _parse_chunk(_parser, chunk)
+    return _parse_chunk(_parser, chunk, _blind)
 
 
-def _parse_chunk(parser: Frontend, chunk: Chunk) -> Parsed:
+def _parse_chunk(parser: Frontend, chunk: Chunk, blind: bool) -> Parsed:
     results: list[tuple[Program, Tree] | Failure] = []
     for program in chunk:
         if isinstance(program, Program):
             try:
-                results.append((program, parser.parse(program)))
+                shown = make_blind(program) if blind else program
+                results.append((shown, parser.parse(shown)))
             except ProgramError as error:
                 results.append(Failure(program.id, error.code, str(error)))
         else:

@@ -26,7 +26,7 @@ def parse_file(
         ProgramError: The file cannot be read or parsed; ``code`` says why in one word.
     """
     program = Program.read(path, language, max_bytes=max_bytes)
-    return _get_loaded(frontend, comments).parse(program)
+    return loaded_frontend(frontend, comments).parse(program)
 
 
 def parse_code(
@@ -42,10 +42,11 @@ def parse_code(
     Raises:
         ProgramError: The code cannot be parsed; ``code`` says why in one word.
     """
-    return _get_loaded(frontend, comments).parse(Program.of(code, language, max_bytes=max_bytes))
+    return loaded_frontend(frontend, comments).parse(Program.of(code, language, max_bytes=max_bytes))
 
 
-def _get_loaded(name: str, comments: bool) -> Frontend:
+def loaded_frontend(name: str, comments: bool) -> Frontend:
+    """Return a front end of this thread's own, made when first asked for."""
     frontends: dict[tuple[str, bool], Frontend] = _loaded.__dict__.setdefault("frontends", {})
     if (name, comments) not in frontends:
         frontends[name, comments] = get_frontend(name, comments=comments)
