@@ -1,0 +1,300 @@
+"""``Forest``: many trees as their distinct windows, and how often each program has each.
+
+What a tree convolution says of a node depends on the node's window alone: its kind and the kinds
+below it, down to the window's depth. Programs repeat themselves, so a forest keeps each distinct
+window once and a program as a list of windows with their counts. Nothing is lost: a sum over all
+nodes is the sum over distinct windows times their counts.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.syntax.tree import Ints, Tree
+
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+_CHUNK_NODES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The distinct windows of one convolution layer, W of them with M members in all.
+
+    A window's members are a node and what lies below it down to the layer's depth, in pre-order,
+    so the first is the node itself. Each is a distinct window of the layer below (of the first
+    layer: a kind of the vocabulary) with its weights in the convolution: for a member at depth
+    d_i of a window of depth d (the top has d_i = d, the bottom 1), at place p of k siblings,
+
+        top   = (d_i - 1) / (d - 1)
+        right = (1 - top) (p - 1) / (k - 1), or (1 - top) / 2 for an only child
+        left  = (1 - top) (1 - right)
+
+    Args:
+        offsets: ``[W + 1]``, where each window's members begin.
+        member: ``[M]``, windows of the layer below.
+        top: ``[M]``, weights of the members.
+        left: ``[M]``, likewise.
+        right: ``[M]``, likewise.
+    """
+
+    offsets: Longs
+    member: Longs
+    top: Floats
+    left: Floats
+    right: Floats
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def select(self, windows: Longs) -> "Windows":
+        """Return some of the windows, in the order given."""
+        offsets, rows = _runs(self.offsets, windows)
+        return Windows(
+            offsets, self.member[rows], self.top[rows], self.left[rows], self.right[rows]
+        )
+
+    def over(self, member: Longs) -> "Windows":
+        """Return the same windows with other numbers for their members."""
+        return Windows(self.offsets, member, self.top, self.left, self.right)
+
+
+@dataclass(frozen=True)
+class Forest:
+    """B programs as distinct windows.
+
+    Args:
+        layers: The windows of each convolution layer, the first over kinds.
+        offsets: ``[B + 1]``, where each program's windows begin.
+        window: ``[P]``, distinct windows of the last layer.
+        count: ``[P]``, how many nodes of the program have that window.
+    """
+
+    layers: tuple[Windows, ...]
+    offsets: Longs
+    window: Longs
+    count: Longs
+
+    @classmethod
+    def of(
+        cls, trees: Iterable[Tree], vocabulary: Vocabulary, depths: Sequence[int] = (2,)
+    ) -> "Forest":
+        """Share the windows of trees.
+
+        Args:
+            trees: The trees; some at a time are looked at, so a corpus may be large.
+            vocabulary: Numbers of the kinds.
+            depths: The window depth of each convolution layer.
+        """
+        builder = _Builder(depths)
+        for chunk in _chunks(trees):
+            builder.add(chunk, vocabulary)
+        return builder.forest()
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def node_counts(self) -> Longs:
+        """``[B]``, how many nodes each tree has."""
+        if not len(self):
+            return np.zeros(0, np.int64)
+        return np.add.reduceat(self.count, self.offsets[:-1])
+
+    @property
+    def programs(self) -> Longs:
+        """``[P]``, the program that each window belongs to."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    def select(self, programs: Sequence[int] | Longs) -> "Forest":
+        """Return some of the programs, with the windows they need and no others."""
+        offsets, rows = _runs(self.offsets, np.asarray(programs, np.int64))
+        used, window = np.unique(self.window[rows], return_inverse=True)
+        layers: list[Windows] = []
+        for number in range(len(self.layers) - 1, -1, -1):
+            windows = self.layers[number].select(used)
+            if number:
+                used, member = np.unique(windows.member, return_inverse=True)
+                windows = windows.over(member)
+            layers.insert(0, windows)
+        return Forest(tuple(layers), offsets, window, self.count[rows])
+
+
+def _runs(offsets: Longs, chosen: Longs) -> tuple[Longs, Longs]:
+    """Return the offsets of chosen runs laid end to end, and the rows they are made of."""
+    begins = offsets[chosen]
+    sizes = offsets[chosen + 1] - begins
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    rows = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], sizes)
+    return ends, rows
+
+
+def _chunks(trees: Iterable[Tree]) -> Iterator[list[Tree]]:
+    chunk: list[Tree] = []
+    nodes = 0
+    for tree in trees:
+        chunk.append(tree)
+        nodes += len(tree)
+        if nodes >= _CHUNK_NODES:
+            yield chunk
+            chunk, nodes = [], 0
+    if chunk:
+        yield chunk
+
+
+class _Nodes:
+    """All nodes of some trees in one row of numbers, with their children as runs of another."""
+
+    def __init__(self, trees: Sequence[Tree], vocabulary: Vocabulary) -> None:
+        sizes = np.array([len(tree) for tree in trees], np.int64)
+        firsts = np.cumsum(sizes) - sizes
+        self.trees = len(trees)
+        self.program = np.repeat(np.arange(len(trees)), sizes)
+        self.kind = np.concatenate([vocabulary.encode(tree) for tree in trees]).astype(np.int64)
+        parent = np.concatenate([tree.parent for tree in trees]) + np.repeat(firsts, sizes)
+        parent[firsts] = -1
+        self.child = np.argsort(parent, kind="stable")[len(trees) :]  # the roots sort first
+        self.parent = parent[self.child]
+        size = len(parent)
+        self.child_count = np.bincount(self.parent, minlength=size)
+        self.child_offsets = np.concatenate([[0], np.cumsum(self.child_count)])
+        self.position = np.zeros(size, np.int64)
+        places = np.arange(len(self.child))
+        self.position[self.child] = places - self.child_offsets[self.parent]
+        # An only child lies in the middle.
+        siblings = self.child_count[self.parent]
+        self.place = np.full(size, 0.5, np.float32)
+        self.place[self.child] = np.where(
+            siblings > 1, self.position[self.child] / np.maximum(siblings - 1, 1), 0.5
+        )
+
+    def number_subtrees(self, classes: Longs) -> tuple[Longs, Longs]:
+        """Give nodes numbers by their kind and the classes of their children.
+
+        Returns:
+            The number of each node, and for each number the first node that has it.
+        """
+        salt = 0
+        while True:
+            hashed = _mix(self.kind, salt)
+            if len(self.child):
+                parts = _mix(classes[self.child], _mix(self.position[self.child], salt + 1))
+                with_children = np.flatnonzero(self.child_count)
+                begins = self.child_offsets[with_children]
+                hashed[with_children] += np.add.reduceat(parts, begins)
+            _, first, number = np.unique(hashed, return_index=True, return_inverse=True)
+            # A hash may deceive, so each node is compared with the first of its number.
+            twin = first[number]
+            same = bool(
+                np.array_equal(self.kind, self.kind[twin])
+                and np.array_equal(self.child_count, self.child_count[twin])
+            )
+            if same and len(self.child):
+                others = self.child[
+                    self.child_offsets[twin[self.parent]] + self.position[self.child]
+                ]
+                same = np.array_equal(classes[self.child], classes[others])
+            if same:
+                return number, first
+            salt += 2
+
+    def windows_of(self, nodes: Longs, depth: int, below: Longs) -> tuple[Windows, Ints]:
+        """Return the windows of some nodes, and the depth of each member."""
+        node, window = nodes, np.arange(len(nodes))
+        found = [(window, node, np.full(len(nodes), depth, np.int32))]
+        for level in range(depth - 1, 0, -1):
+            sizes = self.child_count[node]
+            _, rows = _runs(self.child_offsets, node)
+            node, window = self.child[rows], np.repeat(window, sizes)
+            found.append((window, node, np.full(len(node), level, np.int32)))
+        windows, members, depths = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        order = np.lexsort((members, windows))  # by node is in pre-order
+        windows, members, depths = windows[order], members[order], depths[order]
+        offsets = np.searchsorted(windows, np.arange(len(nodes) + 1))
+        top = ((depths - 1) / (depth - 1)).astype(np.float32)
+        right = np.where(depths < depth, (1 - top) * self.place[members], 0).astype(np.float32)
+        left = ((1 - top) * (1 - right)).astype(np.float32)
+        return Windows(offsets, below[members], top, left, right), depths
+
+
+def _mix(values: Longs, salt: "int | Longs") -> Longs:
+    """Scatter the bits of whole numbers (the finisher of splitmix64)."""
+    with np.errstate(over="ignore"):
+        mixed = values.astype(np.uint64) + np.asarray(salt, np.uint64) * np.uint64(
+            0x9E3779B97F4A7C15
+        )
+        mixed += np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        scattered: Longs = (mixed ^ (mixed >> np.uint64(31))).view(np.int64)
+        return scattered
+
+
+class _Builder:
+    """Gathers the windows of chunks of trees and gives equal ones one number."""
+
+    def __init__(self, depths: Sequence[int]) -> None:
+        self.depths = depths
+        self.numbers: list[dict[bytes, int]] = [{} for _ in depths]
+        self.found: list[list[Windows]] = [[] for _ in depths]
+        self.programs: list[tuple[Longs, Longs, Longs]] = []
+
+    def add(self, trees: Sequence[Tree], vocabulary: Vocabulary) -> None:
+        nodes = _Nodes(trees, vocabulary)
+        subtree = below = nodes.kind
+        for layer, depth in enumerate(self.depths):
+            for _ in range(depth - 1):
+                subtree, first = nodes.number_subtrees(subtree)
+            windows, depths = nodes.windows_of(first, depth, below)
+            below = self._merge(layer, windows, depths)[subtree]
+        program = nodes.program
+        order = np.lexsort((below, program))
+        program, window = program[order], below[order]
+        new = np.flatnonzero(
+            np.concatenate([[True], (np.diff(program) != 0) | (np.diff(window) != 0)])
+        )
+        count = np.diff(np.concatenate([new, [len(order)]]))
+        sizes = np.bincount(program[new], minlength=nodes.trees)
+        self.programs.append((sizes, window[new], count))
+
+    def _merge(self, layer: int, windows: Windows, depths: Ints) -> Longs:
+        """Return the number for good of each of a chunk's windows, and keep the new ones."""
+        numbers = self.numbers[layer]
+        known = len(numbers)
+        members, shape = windows.member.astype(np.int32).tobytes(), depths.tobytes()
+        bounds = (4 * windows.offsets).tolist()
+        number = np.array(
+            [
+                numbers.setdefault(members[begin:end] + shape[begin:end], len(numbers))
+                for begin, end in pairwise(bounds)
+            ],
+            np.int64,
+        )
+        self.found[layer].append(windows.select(np.flatnonzero(number >= known)))
+        return number
+
+    def forest(self) -> Forest:
+        sizes, windows, counts = (
+            np.concatenate([np.zeros(0, np.int64), *parts])
+            for parts in (zip(*self.programs, strict=True) if self.programs else ((), (), ()))
+        )
+        layers = tuple(_join(found) for found in self.found)
+        return Forest(layers, np.concatenate([[0], np.cumsum(sizes)]), windows, counts)
+
+
+def _join(parts: list[Windows]) -> Windows:
+    sizes = [np.diff(windows.offsets) for windows in parts]
+    weights = (
+        np.concatenate([np.zeros(0, np.float32), *(getattr(windows, name) for windows in parts)])
+        for name in ("top", "left", "right")
+    )
+    return Windows(
+        np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes])),
+        np.concatenate([np.zeros(0, np.int64), *(windows.member for windows in parts)]),
+        *weights,
+    )

@@ -1,0 +1,1 @@
+"""The networks, one readable file each, and the folder that a trained one is kept in."""

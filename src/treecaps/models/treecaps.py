@@ -1,0 +1,159 @@
+"""TreeCaps: tree-structured capsule networks."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from treecaps.errors import UsageError
+from treecaps.models.options import option
+from treecaps.nn.batch import Batch
+from treecaps.nn.dynamic_max_pooling import dynamic_max_pooling
+from treecaps.nn.dynamic_routing import CapsuleLayer
+from treecaps.nn.margin_loss import margin_loss
+from treecaps.nn.squash import SquashForm, lengths, squash
+from treecaps.nn.tree_convolution import TreeConvolution
+from treecaps.nn.variable_to_static import VariableToStatic
+
+
+@dataclass(frozen=True)
+class TreeCapsConfig:
+    """What a TreeCaps network is made of. The help of ``treecaps train --set`` is made of this."""
+
+    vector_size: int = option(30, "V, the size of a node kind's vector")
+    hidden: tuple[int, ...] = option((), "sizes of the convolution layers before the capsules")
+    window_depth: int = option(2, "d, the depth of a convolution window")
+    channels: int = option(128, "V', the outputs of a convolution slice")
+    slices: int = option(8, "epsilon, the convolution slices of the capsule layer")
+    capsule_size: int = option(8, "D_pvc, the size of a primary capsule")
+    statics: int = option(16, "a, the static capsules (of each channel, if routed by channel)")
+    routed: int | None = option(None, "b, how many of the longest capsules are routed; all if none")
+    static_iterations: int = option(3, "r, the iterations of variable-to-static routing")
+    per_channel: bool = option(False, "route each channel by itself")
+    distinct_starts: bool = option(False, "let equal capsules fill one place among the starts")
+    pooling: Literal["routing", "max"] = option("routing", "how static capsules come about")
+    counts: Literal["exact", "log"] = option("exact", "multiplicities m as they are, or 1 + ln m")
+    gated: bool = option(False, "weigh multiplicities by a learned gate of the window")
+    window_dropout: float = option(0.0, "share of a program's windows left out in training")
+    secondary: int = option(0, "secondary capsules between the static and the code capsules")
+    secondary_size: int = option(8, "the size of a secondary capsule")
+    code_size: int = option(8, "D_cc, the size of a code capsule")
+    code_iterations: int = option(3, "t, the iterations of dynamic routing")
+    squash: SquashForm = option("sabour", "the form of squash")
+
+    def __post_init__(self) -> None:
+        if self.channels * self.slices % self.capsule_size:
+            raise UsageError(
+                f"capsules of size {self.capsule_size} do not divide"
+                f" {self.channels} channels of {self.slices} slices"
+            )
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """The window depth of each convolution layer, as ``Forest.of`` takes it."""
+        return (self.window_depth,) * (len(self.hidden) + 1)
+
+
+@dataclass(frozen=True)
+class Capsules:
+    """All that a network says of B programs.
+
+    Args:
+        lengths: ``[B, classes]``, the lengths of the code capsules: how present each class is.
+        code: ``[B, classes, D_cc]``, the code capsules.
+        coupling: ``[B, S, classes]``, how much of each static (or secondary) capsule goes to each
+            code capsule.
+        static: ``[B, S, D_pvc]``, the static capsules.
+    """
+
+    lengths: Tensor
+    code: Tensor
+    coupling: Tensor
+    static: Tensor
+
+
+class TreeCaps(nn.Module):
+    """The network of the paper.
+
+    Node kinds -> vectors ``[K, V]`` -> tree convolution -> primary variable capsules
+    ``[W, D_pvc, C]`` -> static capsules ``[B, S, D_pvc]`` -> code capsules
+    ``[B, classes, D_cc]``.
+    """
+
+    def __init__(self, config: TreeCapsConfig, kinds: int, classes: int) -> None:
+        super().__init__()
+        self.config = config
+        sizes = (config.vector_size, *config.hidden)
+        self.vectors = nn.Parameter(torch.randn(kinds, config.vector_size))
+        self.hidden = nn.ModuleList(
+            TreeConvolution(inputs, outputs) for inputs, outputs in pairwise(sizes)
+        )
+        self.primary = TreeConvolution(sizes[-1], config.channels, config.slices)
+        outputs = config.channels * config.slices
+        self.gate = nn.Linear(outputs, 1) if config.gated else None
+        self.variable_to_static = VariableToStatic(
+            config.statics,
+            routed=config.routed,
+            iterations=config.static_iterations,
+            per_channel=config.per_channel,
+            distinct=config.distinct_starts,
+            form=config.squash,
+        )
+        size = config.capsule_size
+        groups = outputs // size if config.per_channel else 1
+        statics = 1 if config.pooling == "max" else groups * config.statics
+        routing = (config.code_iterations, config.squash)
+        self.secondary: CapsuleLayer | None = None
+        if config.secondary:
+            self.secondary = CapsuleLayer(
+                statics, size, config.secondary, config.secondary_size, *routing
+            )
+            statics, size = config.secondary, config.secondary_size
+        self.code = CapsuleLayer(statics, size, classes, config.code_size, *routing)
+
+    def forward(self, batch: Batch) -> Capsules:
+        """Say all that the network makes of a batch of programs."""
+        primary, count, weight = self._primary(batch)
+        if self.config.pooling == "max":
+            static = dynamic_max_pooling(primary, batch.window, batch.bounds)
+        else:
+            static = self.variable_to_static(primary, batch.window, count, weight, batch.bounds)
+        below = self.secondary(static)[0] if self.secondary else static
+        code, coupling = self.code(below)
+        return Capsules(lengths(code), code, coupling, static)
+
+    def loss(self, capsules: Capsules, label: Tensor) -> Tensor:
+        """Return the loss of a batch whose right classes are ``[B]``."""
+        return margin_loss(capsules.lengths, label)
+
+    @torch.no_grad()
+    def static_coupling(self, batch: Batch) -> list[Tensor]:
+        """Read out how much of each node's capsules goes to each static capsule.
+
+        Returns:
+            For each program ``[n, C, a]``: for its n windows, in the order of the batch, and each
+            channel, shares that sum to 1 over the static capsules.
+        """
+        primary, count, weight = self._primary(batch)
+        return self.variable_to_static.coupling(primary, batch.window, count, weight, batch.bounds)
+
+    def _primary(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the capsules of the distinct windows, and the programs' counts and weights."""
+        config = self.config
+        vectors = self.vectors
+        for layer, windows in zip(self.hidden, batch.layers, strict=False):
+            vectors = layer(vectors, windows).squeeze(1)  # [W, V']
+        outputs = self.primary(vectors, batch.layers[-1])
+        capsules = outputs.view(len(outputs), config.capsule_size, -1)  # [W, D, C]
+        count = batch.count
+        if self.training and config.window_dropout:
+            count = count * (torch.rand_like(count) >= config.window_dropout)
+        weight = count
+        if config.counts == "log":
+            weight = torch.where(count > 0, 1 + count.clamp(min=1).log(), 0)
+        if self.gate:
+            gates = nn.functional.softplus(self.gate(outputs.flatten(1))).squeeze(1)
+            weight = weight * gates[batch.window]
+        return squash(capsules, config.squash, dim=1), count, weight

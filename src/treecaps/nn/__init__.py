@@ -1,0 +1,1 @@
+"""The layers of the networks, one file each, with equations and shapes."""

@@ -1,0 +1,84 @@
+"""Dynamic routing: from a fixed number of capsules to another."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from treecaps.nn.squash import SquashForm, squash
+
+
+def dynamic_routing(
+    predictions: Tensor, iterations: int = 3, form: SquashForm = "sabour"
+) -> tuple[Tensor, Tensor]:
+    r"""Route the predictions of J capsules to M capsules (algorithm 2; Sabour et al. 2017).
+
+    From delta = 0, t times
+
+    .. math::
+        \gamma_j = \mathrm{softmax}_m(\delta_j) \qquad
+        z_m = \mathrm{squash}\Bigl(\sum_j \gamma_{jm} \hat v_{m|j}\Bigr) \qquad
+        \delta_{jm} \mathrel{+}= \hat v_{m|j} \cdot z_m
+
+    Args:
+        predictions: ``[B, J, M, D]``, what each capsule j predicts for each capsule m.
+        iterations: t.
+        form: The form of squash.
+
+    Returns:
+        The capsules z, ``[B, M, D]``, and the coupling gamma they were made with, ``[B, J, M]``.
+    """
+    batch, inputs, outputs, _ = predictions.shape
+    coupling = predictions.new_full((batch, inputs, outputs), 1 / outputs)
+    values = total = predictions.new_zeros(())
+    for number in range(iterations):
+        if number:
+            # delta is the product of a prediction with the sum of all z so far.
+            coupling = torch.einsum("bjmd,bmd->bjm", predictions, total).softmax(2)
+        values = squash(torch.einsum("bjm,bjmd->bmd", coupling, predictions), form)
+        total = total + values
+    return values, coupling
+
+
+class CapsuleLayer(nn.Module):
+    r"""A fixed number of capsules from another fixed number.
+
+    .. math:: \hat v_{m|j} = W_{jm} v_j
+
+    and dynamic routing from the predictions.
+
+    Args:
+        inputs: J, the capsules below.
+        input_size: Their size.
+        outputs: M, the capsules of this layer.
+        output_size: Their size D.
+        iterations: t, of dynamic routing.
+        form: The form of squash.
+
+    Shapes:
+        capsules ``[B, J, input_size]``; output ``[B, M, D]`` and the coupling ``[B, J, M]``.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        input_size: int,
+        outputs: int,
+        output_size: int,
+        iterations: int = 3,
+        form: SquashForm = "sabour",
+    ) -> None:
+        super().__init__()
+        self.outputs, self.output_size = outputs, output_size
+        self.iterations, self.form = iterations, form
+        # The first iteration gives each of M capsules 1/M of everything. With this size, input
+        # capsules of length 1 make outputs of length 1/2 before squashing, however many classes
+        # there are; smaller ones leave many classes without a signal to learn from.
+        size = outputs / (2 * math.sqrt(inputs * output_size))
+        self.weight = nn.Parameter(size * torch.randn(inputs, input_size, outputs * output_size))
+
+    def forward(self, capsules: Tensor) -> tuple[Tensor, Tensor]:
+        """Predict and route."""
+        predictions = torch.bmm(capsules.transpose(0, 1), self.weight).transpose(0, 1)
+        shape = (len(capsules), -1, self.outputs, self.output_size)
+        return dynamic_routing(predictions.reshape(shape), self.iterations, self.form)
