@@ -1,17 +1,19 @@
 """Variable-to-static routing: from as many capsules as a tree has to a fixed number."""
 
 import math
-from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
 from treecaps.nn.squash import SquashForm, squash
 
-_BLOCK = 1 << 20  # coupling coefficients held at a time, so that memory stays bounded
+# Coupling coefficients worked on at a time: few enough to stay in the cache, and to bound memory.
+_BLOCK = 1 << 17
 
 
 class VariableToStatic(nn.Module):
@@ -67,6 +69,14 @@ class VariableToStatic(nn.Module):
         self, capsules: Tensor, window: Tensor, count: Tensor, weight: Tensor, bounds: list[int]
     ) -> Tensor:
         """Return the static capsules."""
+        if self.per_channel and self.statics == 1 and self.routed is None and self.iterations:
+            # A single static capsule takes all there is, whatever it starts from.
+            flat = capsules.flatten(1)
+            begins = torch.tensor(bounds[:-1])
+            sums = functional.embedding_bag(
+                window, flat, begins, mode="sum", per_sample_weights=weight
+            )
+            return squash(sums.view(-1, *capsules.shape[1:]).transpose(1, 2), self.form)
         return self._route(capsules, window, count, weight, bounds)[0].flatten(1, 2)
 
     @torch.no_grad()
@@ -82,193 +92,268 @@ class VariableToStatic(nn.Module):
         _, total, present = self._route(capsules, window, count, weight, bounds)
         shares = []
         for program, (begin, end) in enumerate(pairwise(bounds)):
-            units = _units(capsules, window[begin:end], total.shape[1])
-            agreement = torch.bmm(total[program], units)
-            agreement[:, present[program] :] = -math.inf
-            share = agreement.softmax(1)
-            shares.append(_ungrouped(share, end - begin).transpose(1, 2))
+            windows = window[None, begin:end]
+            agreement = torch.bmm(total[program], _units(capsules, windows, total.shape[1]))
+            agreement[:, ~present[program]] = -math.inf
+            shares.append(_by_window(agreement.softmax(1), windows).mT)
         return shares
 
     def _route(
         self, capsules: Tensor, window: Tensor, count: Tensor, weight: Tensor, bounds: list[int]
-    ) -> tuple[Tensor, Tensor, list[int]]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the last static capsules, the sum of all before them, and which there are.
+
+        Returns:
+            ``[B, G, a, D]`` twice, for G = 1 or one group for each channel, and ``[B, a]``.
+        """
+        channels = capsules.shape[2]
+        whole = _blocks(window, bounds, channels, split=False)
         weights = weight.unsqueeze(1)
         if self.routed is not None:
-            weights = weights * _routed_share(
-                capsules, window, count, bounds, self.routed, self.per_channel
-            )
-        places = count.clamp(max=1) if self.distinct else count
-        values, present = _starts(capsules, window, places, bounds, self.statics, self.per_channel)
+            weights = weights * self._routed_share(capsules, count, whole)
+        values, present = self._starts(capsules, count, whole, len(bounds) - 1)
         total = torch.zeros_like(values)
+        blocks = _blocks(window, bounds, channels * self.statics, split=True)
         for _ in range(self.iterations):
             total = total + values
-            sums = _Route.apply(capsules, window, weights, total, bounds, present)  # type: ignore[no-untyped-call]
+            sums = _Route.apply(capsules, weights, total, present, blocks)  # type: ignore[no-untyped-call]
             values = squash(sums, self.form)
         return values, total, present
 
+    def _by_length(self, lengths: Tensor, count: Tensor, most: int | None) -> tuple[Tensor, Tensor]:
+        """Order the capsules of k programs by length, those that do not occur last.
 
-def _by_length(
-    lengths: Tensor, count: Tensor, per_channel: bool, most: int | None
-) -> tuple[Tensor, Tensor]:
-    """Order one program's capsules by length, those that do not occur last.
+        Args:
+            lengths: ``[k, n, C]``.
+            count: ``[k, n]``.
+            most: How many of the longest are needed; all by default.
+
+        Returns:
+            The places of the longest among n capsules of a channel, or n C of a program, and
+            their counts, ``[k, G, m]``.
+        """
+        programs, size, channels = lengths.shape
+        lengths = lengths.masked_fill(count.unsqueeze(2) == 0, -1)
+        if self.per_channel:
+            lengths = lengths.transpose(1, 2)
+            count = count.unsqueeze(1).expand(-1, channels, -1)
+        else:
+            lengths = lengths.reshape(programs, 1, -1)
+            count = count.unsqueeze(2).expand(-1, -1, channels).reshape(programs, 1, -1)
+        size = lengths.shape[2]
+        place = lengths.topk(size if most is None else min(most, size), 2).indices
+        return place, count.gather(2, place)
+
+    @torch.no_grad()
+    def _routed_share(self, capsules: Tensor, count: Tensor, blocks: "list[_Block]") -> Tensor:
+        """Return which share of each capsule's multiplicity is among the longest, ``[P, C]``."""
+        assert self.routed is not None
+        lengths = capsules.square().sum(1)
+        shares = lengths.new_zeros(len(count), capsules.shape[2])
+        for block in blocks:
+            place, multiplicity = self._by_length(lengths[block.window], block.of(count), None)
+            before = multiplicity.cumsum(2) - multiplicity
+            kept = (self.routed - before).clamp(min=0).minimum(multiplicity)
+            share = torch.zeros_like(kept).scatter_(2, place, kept / multiplicity.clamp(min=1))
+            share = share.mT if self.per_channel else share.view(*block.window.shape, -1)
+            shares.index_add_(0, block.rows.flatten(), share.flatten(0, 1))
+        return shares
+
+    def _starts(
+        self, capsules: Tensor, count: Tensor, blocks: "list[_Block]", programs: int
+    ) -> tuple[Tensor, Tensor]:
+        """Return the longest capsules of each program, and which of a there are.
+
+        Returns:
+            ``[B, G, a, D]`` with zeros for what is missing, and ``[B, a]``.
+        """
+        channels = capsules.shape[2]
+        groups = channels if self.per_channel else 1
+        with torch.no_grad():
+            lengths = capsules.square().sum(1)
+            index = torch.zeros(2, programs, groups, self.statics, dtype=torch.long)
+            present = torch.zeros(programs, self.statics, dtype=torch.bool)
+            slots = torch.arange(self.statics, dtype=count.dtype)
+            for block in blocks:
+                counts = block.of(count)
+                if self.distinct:
+                    counts = counts.clamp(max=1)
+                place, multiplicity = self._by_length(lengths[block.window], counts, self.statics)
+                # The capsule of the slot that each static capsule comes to: one that occurs
+                # three times fills three slots.
+                reached = multiplicity.cumsum(2)
+                wanted = slots.repeat(*place.shape[:2], 1)
+                slot = torch.searchsorted(reached, wanted, right=True)
+                place = place.gather(2, slot.clamp(max=place.shape[2] - 1))
+                channel = torch.arange(channels).unsqueeze(1)
+                if not self.per_channel:
+                    place, channel = place // channels, place % channels
+                windows = block.window.unsqueeze(1).expand(-1, groups, -1).gather(2, place)
+                index[0, block.programs] = windows
+                index[1, block.programs] = channel.expand_as(windows)
+                present[block.programs] = slots < reached[:, 0, -1:]
+        starts = capsules.mT[index[0], index[1]]
+        return starts.masked_fill(~present[:, None, :, None], 0), present
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Programs of about one size, or a part of a large one.
 
     Args:
-        lengths: ``[n, C]``.
-        count: ``[n]``.
-        per_channel: Whether each channel has an order of its own.
-        most: How many of the longest are needed; all by default.
-
-    Returns:
-        For each group their places among the n (times C) capsules and their counts, ``[G, k]``.
+        programs: ``[k]``.
+        rows: ``[k, n]``, places of their windows in what is ``[P]`` long.
+        padding: ``[k, n]``, which of these only fill up a shorter program; ``None`` for none.
+        window: ``[k, n]``, the distinct windows there.
     """
-    channels = lengths.shape[1]
-    lengths = torch.where(count.unsqueeze(1) > 0, lengths, -1)
-    grouped = lengths.t() if per_channel else lengths.reshape(1, -1)
-    size = grouped.shape[1]
-    place = grouped.topk(size if most is None else min(most, size), 1).indices
-    return place, count[place if per_channel else place.div(channels, rounding_mode="floor")]
+
+    programs: Tensor
+    rows: Tensor
+    padding: Tensor | None
+    window: Tensor
+
+    def of(self, values: Tensor) -> Tensor:
+        """Look up what belongs to the windows, ``[P, ...]`` to ``[k, n, ...]``; padding has 0."""
+        found = values[self.rows]
+        if self.padding is not None:
+            found[self.padding] = 0
+        return found
 
 
-@torch.no_grad()
-def _routed_share(
-    capsules: Tensor,
-    window: Tensor,
-    count: Tensor,
-    bounds: list[int],
-    routed: int,
-    per_channel: bool,
-) -> Tensor:
-    """Return which share of each capsule's multiplicity is among the longest, ``[P, C]``."""
-    lengths = capsules.square().sum(1)
-    shares = []
-    for begin, end in pairwise(bounds):
-        counts = count[begin:end]
-        place, multiplicity = _by_length(lengths[window[begin:end]], counts, per_channel, None)
-        before = multiplicity.cumsum(1) - multiplicity
-        kept = (routed - before).clamp(min=0).minimum(multiplicity) / multiplicity.clamp(min=1)
-        share = torch.empty_like(kept).scatter_(1, place, kept)
-        shares.append(share.t() if per_channel else share.view(end - begin, -1))
-    return torch.cat(shares)
+def _blocks(window: Tensor, bounds: list[int], row: int, *, split: bool) -> list[_Block]:
+    """Divide programs into blocks of at most ``_BLOCK`` numbers, with ``row`` for each window.
 
-
-def _starts(
-    capsules: Tensor,
-    window: Tensor,
-    count: Tensor,
-    bounds: list[int],
-    statics: int,
-    per_channel: bool,
-) -> tuple[Tensor, list[int]]:
-    """Return the longest capsules of each program, and how many of them it has.
-
-    Returns:
-        ``[B, G, a, D]`` with zeros for what is missing, and B numbers up to a.
+    Programs of about one size share a block, so that little is wasted on padding. One that is
+    too large has a block of its own, or is split into several.
     """
-    channels = capsules.shape[2]
-    with torch.no_grad():
-        lengths = capsules.square().sum(1)
-        slots = torch.arange(statics, dtype=count.dtype).repeat(channels if per_channel else 1, 1)
-        chosen, present = [], []
-        for begin, end in pairwise(bounds):
-            windows, counts = window[begin:end], count[begin:end]
-            place, multiplicity = _by_length(lengths[windows], counts, per_channel, statics)
-            filled = torch.searchsorted(multiplicity.cumsum(1), slots, right=True)
-            place = place.gather(1, filled.clamp(max=place.shape[1] - 1))
-            if per_channel:
-                place = windows[place] * channels + torch.arange(channels).unsqueeze(1)
-            else:
-                place = windows[place // channels] * channels + place % channels
-            chosen.append(place)
-            occurrences = int(counts.sum()) * (1 if per_channel else channels)
-            present.append(min(statics, occurrences))
-        index = torch.stack(chosen)
-        missing = torch.arange(statics) >= torch.tensor(present).unsqueeze(1)
-    starts = capsules.transpose(1, 2)[index // channels, index % channels]
-    return starts.masked_fill(missing[:, None, :, None], 0), present
+    most = max(1, _BLOCK // row)
+    begins = torch.tensor(bounds[:-1])
+    sizes = torch.tensor(bounds).diff()
+    order = sizes.argsort(descending=True, stable=True).tolist()
+    lengths = sizes.tolist()
+    blocks, place = [], 0
+    while place < len(order):
+        size = lengths[order[place]]
+        if size > most:
+            programs = torch.tensor([order[place]])
+            begin, end = bounds[order[place]], bounds[order[place] + 1]
+            for first in range(begin, end, most if split else size):
+                rows = torch.arange(first, min(first + most, end) if split else end).unsqueeze(0)
+                blocks.append(_Block(programs, rows, None, window[rows]))
+            place += 1
+            continue
+        last = place + 1
+        while (
+            last < len(order)
+            and (last + 1 - place) * size <= most
+            and 4 * lengths[order[last]] >= 3 * size
+        ):
+            last += 1
+        programs = torch.tensor(order[place:last])
+        steps = torch.arange(size)
+        padding = steps >= sizes[programs].unsqueeze(1)
+        rows = begins[programs].unsqueeze(1) + steps.masked_fill(padding, 0)
+        blocks.append(_Block(programs, rows, padding if last - place > 1 else None, window[rows]))
+        place = last
+    return blocks
 
 
 class _Route(torch.autograd.Function):
     """One round of routing: the sums over m_i beta_ij u_i, for beta_i = softmax_j(u_i v_j).
 
-    Works through one program, or a block of a large one, at a time, so that what it touches
-    stays in the cache; and computes the coefficients again for the gradient instead of keeping
-    them. All products are at most r in size, so the softmax needs no care for overflow.
+    Works through one block of programs at a time, so that what it touches stays in the cache,
+    and computes the coefficients again for the gradient instead of keeping them. All products
+    are at most r in size, so the softmax needs no care for overflow.
     """
 
     @staticmethod
     def forward(
         ctx: Any,
         capsules: Tensor,
-        window: Tensor,
         weights: Tensor,
         values: Tensor,
-        bounds: list[int],
-        present: list[int],
+        present: Tensor,
+        blocks: list[_Block],
     ) -> Tensor:
-        ctx.save_for_backward(capsules, window, weights, values)
-        ctx.bounds, ctx.present = bounds, present
+        ctx.save_for_backward(capsules, weights, values, present)
+        ctx.blocks = blocks
         sums = torch.zeros_like(values)
-        for program, begin, end in _blocks(bounds, capsules.shape[2] * values.shape[2]):
-            some = slice(present[program])
-            units = _units(capsules, window[begin:end], values.shape[1])
-            coupling = torch.bmm(values[program, :, some], units).exp_()
-            share = _grouped(weights[begin:end], units) / coupling.sum(1, keepdim=True)
-            sums[program, :, some].baddbmm_(coupling, units.mul_(share).mT)
+        for block in blocks:
+            units = _units(capsules, block.window, values.shape[1])
+            coupling, whole = _agree(values, present, block.programs, units)
+            share = _by_group(block.of(weights), units) / whole
+            block_sums = torch.bmm(coupling, units.mul_(share).mT)
+            sums.index_add_(0, block.programs, block_sums.view(-1, *values.shape[1:]))
         return sums
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = gradients
-        capsules, window, weights, values = ctx.saved_tensors
+        capsules, weights, values, present = ctx.saved_tensors
         for_capsules = torch.zeros_like(capsules)
-        for_weights = torch.zeros_like(weights) if ctx.needs_input_grad[2] else None
+        for_weights = torch.zeros_like(weights) if ctx.needs_input_grad[1] else None
         for_values = torch.zeros_like(values)
-        for program, begin, end in _blocks(ctx.bounds, capsules.shape[2] * values.shape[2]):
-            some = slice(ctx.present[program])
-            windows = window[begin:end]
-            units = _units(capsules, windows, values.shape[1])
-            target, slope = values[program, :, some], gradient[program, :, some]
-            coupling = torch.bmm(target, units).exp_()
-            coupling /= coupling.sum(1, keepdim=True)
+        for block in ctx.blocks:
+            units = _units(capsules, block.window, values.shape[1])
+            target = values[block.programs].flatten(0, 1)
+            slope = gradient[block.programs].flatten(0, 1)
+            coupling, whole = _agree(values, present, block.programs, units)
+            coupling /= whole
             pull = torch.bmm(slope, units)
             mean = (coupling * pull).sum(1, keepdim=True)
             if for_weights is not None:
-                per_channel = _ungrouped(mean, end - begin).squeeze(1)
-                for_weights[begin:end] = per_channel.sum_to_size(for_weights[begin:end].shape)
-            coupling *= _grouped(weights[begin:end], units)
+                found = _by_window(mean, block.window).squeeze(1)
+                if block.padding is not None:
+                    found[block.padding.flatten()] = 0
+                rows = found if weights.shape[1] > 1 else found.sum(1, keepdim=True)
+                for_weights.index_add_(0, block.rows.flatten(), rows)
+            coupling *= _by_group(block.of(weights), units)
             pull.sub_(mean).mul_(coupling)
-            for_values[program, :, some].baddbmm_(pull, units.mT)
             for_units = torch.bmm(slope.mT, coupling).baddbmm_(target.mT, pull)
-            for_capsules.index_add_(0, windows, _ungrouped(for_units, end - begin))
-        return for_capsules, None, for_weights, for_values, None, None
+            found = torch.bmm(pull, units.mT).view(-1, *values.shape[1:])
+            for_values.index_add_(0, block.programs, found)
+            for_capsules.index_add_(0, block.window.flatten(), _by_window(for_units, block.window))
+        return for_capsules, for_weights, for_values, None, None
 
 
-def _blocks(bounds: list[int], row: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the programs, and large ones block by block."""
-    rows = max(1, _BLOCK // row)
-    for program, (begin, end) in enumerate(pairwise(bounds)):
-        for place in range(begin, end, rows):
-            yield program, place, min(place + rows, end)
+def _agree(
+    values: Tensor, present: Tensor, programs: Tensor, units: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return exp(u_i v_j) as ``[k G, a, n]``, and its sums over j as ``[k G, 1, n]``."""
+    coupling = torch.bmm(values[programs].flatten(0, 1), units).exp_()
+    there = present[programs]
+    if not there.all():
+        groups = values.shape[1]
+        coupling *= there.repeat_interleave(groups, 0).unsqueeze(2)
+    # A program without any has no sums either.
+    return coupling, coupling.sum(1, keepdim=True).clamp_(min=torch.finfo(units.dtype).tiny)
 
 
-def _units(capsules: Tensor, windows: Tensor, groups: int) -> Tensor:
-    """Return a copy of the capsules of n windows by group: ``[1, D, n C]`` or ``[C, D, n]``."""
-    units = capsules.index_select(0, windows)
+def _units(capsules: Tensor, window: Tensor, groups: int) -> Tensor:
+    """Return a copy of the capsules of windows ``[k, n]`` by group.
+
+    Returns:
+        ``[k, D, n C]`` for one group, ``[k C, D, n]`` for one a channel.
+    """
+    size, channels = capsules.shape[1:]
+    units = capsules.index_select(0, window.flatten()).view(*window.shape, size, channels)
     if groups == 1:
-        return units.transpose(0, 1).reshape(1, units.shape[1], -1)
-    return units.permute(2, 1, 0).contiguous()
+        return units.transpose(1, 2).reshape(len(window), size, -1)
+    return units.permute(0, 3, 2, 1).reshape(-1, size, window.shape[1])
 
 
-def _grouped(weights: Tensor, units: Tensor) -> Tensor:
-    """Return weights ``[n, 1 or C]`` by group, to multiply ``units`` with."""
-    if len(units) > 1:
-        return weights.t().unsqueeze(1)
-    return weights.expand(-1, units.shape[2] // len(weights)).reshape(1, 1, -1)
+def _by_group(weights: Tensor, units: Tensor) -> Tensor:
+    """Return weights ``[k, n, 1 or C]`` so that ``units`` can be multiplied with them."""
+    programs, size, _ = weights.shape
+    if units.shape[2] != size:
+        return weights.expand(-1, -1, units.shape[2] // size).reshape(programs, 1, -1)
+    return weights.mT.expand(-1, len(units) // programs, -1).reshape(-1, 1, size)
 
 
-def _ungrouped(units: Tensor, windows: int) -> Tensor:
-    """Undo ``_units``: ``[n, X, C]``."""
-    if len(units) > 1:
-        return units.permute(2, 1, 0)
-    return units.view(units.shape[1], windows, -1).transpose(0, 1)
+def _by_window(units: Tensor, window: Tensor) -> Tensor:
+    """Undo ``_units``: what is ``[k, X, n C]`` or ``[k C, X, n]`` as ``[k n, X, C]``."""
+    programs, size = window.shape
+    if len(units) == programs:
+        return units.view(programs, units.shape[1], size, -1).transpose(1, 2).flatten(0, 1)
+    return units.view(programs, -1, units.shape[1], size).permute(0, 3, 2, 1).flatten(0, 1)

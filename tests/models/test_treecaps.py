@@ -1,0 +1,162 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import treecaps.nn.variable_to_static as routing
+from tests.conftest import EXAMPLES
+from tests.naive import naive_forward, nodes_of
+from tests.trees import random_trees
+from treecaps.data.forest import Forest
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.errors import UsageError
+from treecaps.models.treecaps import Capsules, TreeCaps, TreeCapsConfig
+from treecaps.nn.batch import Batch
+from treecaps.syntax.parse import parse_file
+from treecaps.syntax.tree import Tree
+
+SMALL = TreeCapsConfig(vector_size=5, channels=6, slices=4, capsule_size=4, statics=3)
+VARIANTS = {
+    "paper": SMALL,
+    "printed squash": replace(SMALL, squash="printed"),
+    "one iteration": replace(SMALL, static_iterations=1, code_iterations=1),
+    "many static capsules": replace(SMALL, statics=40),
+    "longest routed": replace(SMALL, routed=7),
+    "per channel": replace(SMALL, per_channel=True),
+    "per channel, many": replace(SMALL, per_channel=True, statics=25),
+    "per channel, longest routed": replace(SMALL, per_channel=True, routed=4, statics=4),
+    "per channel, one": replace(SMALL, per_channel=True, statics=1),
+    "distinct starts": replace(SMALL, distinct_starts=True, statics=9),
+    "max pooling": replace(SMALL, pooling="max"),
+    "secondary": replace(SMALL, secondary=5, secondary_size=3),
+    "code size": replace(SMALL, code_size=12),
+    "large capsules": replace(SMALL, capsule_size=8),
+    "small capsules": replace(SMALL, capsule_size=2),
+    "deep windows": replace(SMALL, window_depth=3),
+    "stacked": replace(SMALL, hidden=(7, 6)),
+    "stacked deep windows": replace(SMALL, hidden=(7,), window_depth=3),
+    "gated": replace(SMALL, gated=True),
+    "log counts": replace(SMALL, counts="log", gated=True, per_channel=True, hidden=(5,)),
+}
+CLASSES = 3
+
+
+def compare(config: TreeCapsConfig, trees: list[Tree], scale: float = 1) -> None:
+    """Outputs and gradients of the shared and of the naive network are equal."""
+    torch.manual_seed(0)
+    vocabulary = Vocabulary.of(trees)
+    network = TreeCaps(config, len(vocabulary), CLASSES).double()
+    network.vectors.data *= scale
+    batch = Batch.of(Forest.of(trees, vocabulary, config.depths), torch.float64)
+    found = network(batch)
+    every = [naive_forward(network, nodes_of(t, vocabulary, config.window_depth)) for t in trees]
+    code, coupling, static = (torch.stack(parts) for parts in zip(*every, strict=True))
+    assert close(found.static, static)
+    assert close(found.coupling, coupling)
+    assert close(found.code, code)
+    label = torch.arange(len(trees)) % CLASSES
+    naive = Capsules(code.norm(dim=2), code, coupling, static)
+    parameters = list(network.parameters())
+    ours = torch.autograd.grad(network.loss(found, label), parameters, materialize_grads=True)
+    theirs = torch.autograd.grad(network.loss(naive, label), parameters, materialize_grads=True)
+    for mine, other in zip(ours, theirs, strict=True):
+        assert close(mine, other)
+
+
+def close(one: Tensor, other: Tensor) -> bool:
+    return torch.allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@given(trees=st.lists(random_trees(), min_size=1, max_size=3))
+@settings(max_examples=4, deadline=None)
+def test_equals_the_naive_network_on_random_trees(variant: str, trees: list[Tree]) -> None:
+    compare(VARIANTS[variant], trees)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_equals_the_naive_network_on_programs(variant: str) -> None:
+    compare(VARIANTS[variant], [parse_file(path) for path in EXAMPLES[:3]])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_equals_the_naive_network_on_trees_of_one_node(variant: str) -> None:
+    trees = [Tree.build(["a"], [-1]), Tree.build(["b"], [-1]), Tree.build(["a"], [-1])]
+    compare(VARIANTS[variant], trees)
+
+
+@pytest.mark.parametrize("variant", ["paper", "per channel", "stacked", "max pooling"])
+def test_equals_the_naive_network_with_thousands_of_children(variant: str) -> None:
+    wide = Tree.build(["root", *(["a", "b", "c"] * 1000)], [-1, *([0] * 3000)])
+    # Vectors are kept small: with tanh at its limits all capsules would be of one length, and it
+    # would be open which of them are the longest.
+    compare(VARIANTS[variant], [wide, parse_file(EXAMPLES[0])], scale=1e-4)
+
+
+def test_equals_the_naive_network_at_the_papers_sizes() -> None:
+    compare(TreeCapsConfig(), [parse_file(EXAMPLES[0])])
+
+
+@pytest.mark.parametrize("variant", ["paper", "per channel", "longest routed", "gated"])
+def test_blocks_make_no_difference(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routing, "_BLOCK", 100)
+    compare(VARIANTS[variant], [parse_file(path) for path in EXAMPLES[:2]])
+
+
+def test_a_program_says_the_same_alone_and_in_company() -> None:
+    trees = [parse_file(path) for path in EXAMPLES[:8]]
+    vocabulary = Vocabulary.of(trees)
+    for config in VARIANTS.values():
+        network = TreeCaps(config, len(vocabulary), CLASSES).double()
+        together = network(batch_of(trees, vocabulary, config)).code
+        alone = [network(batch_of([tree], vocabulary, config)).code[0] for tree in trees]
+        assert close(together, torch.stack(alone))
+
+
+def batch_of(trees: list[Tree], vocabulary: Vocabulary, config: TreeCapsConfig) -> Batch:
+    return Batch.of(Forest.of(trees, vocabulary, config.depths), torch.float64)
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_coupling_can_be_read_out(per_channel: bool) -> None:
+    config = replace(SMALL, per_channel=per_channel, static_iterations=2)
+    trees = [parse_file(EXAMPLES[0]), Tree.build(["a"], [-1])]
+    vocabulary = Vocabulary.of(trees)
+    network = TreeCaps(config, len(vocabulary), CLASSES).double()
+    batch = batch_of(trees, vocabulary, config)
+    shares = network.static_coupling(batch)
+    static = network(batch).static
+    capsules, _, weight = network._primary(batch)
+    for program, share in enumerate(shares):
+        begin, end = batch.bounds[program], batch.bounds[program + 1]
+        assert share.shape == (end - begin, 6, 3)
+        assert close(share.sum(2), torch.ones(end - begin, 6).double())
+        # The last static capsules are made with just these shares.
+        u = capsules[batch.window[begin:end]].transpose(1, 2)
+        m = weight[begin:end, None, None]
+        sums = torch.einsum("nca,ncd->cad", share * m, u)
+        sums = sums.flatten(0, 1) if per_channel else sums.sum(0)
+        norm = sums.norm(dim=1, keepdim=True)
+        assert close(norm / (1 + norm**2) * sums, static[program])
+    assert close(network(batch).coupling.sum(2), torch.ones(2, static.shape[1]).double())
+
+
+def test_dropped_windows_take_no_part() -> None:
+    tree = parse_file(EXAMPLES[0])
+    vocabulary = Vocabulary.of([tree])
+    config = replace(SMALL, window_dropout=0.5)
+    network = TreeCaps(config, len(vocabulary), CLASSES).double()
+    batch = batch_of([tree], vocabulary, config)
+    assert not torch.equal(network(batch).code, network(batch).code)
+    network.eval()
+    assert torch.equal(network(batch).code, network(batch).code)
+    everything = TreeCaps(replace(SMALL, window_dropout=1.0), len(vocabulary), CLASSES).double()
+    assert not everything(batch).static.any()
+
+
+def test_refuses_capsules_that_do_not_fit() -> None:
+    with pytest.raises(UsageError, match="do not divide"):
+        TreeCapsConfig(channels=3, slices=5, capsule_size=4)

@@ -1,0 +1,148 @@
+"""The network for one tree at a time, with capsules for every node: slow and obvious."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.models.treecaps import TreeCaps
+from treecaps.nn.tree_convolution import TreeConvolution
+from treecaps.syntax.tree import Tree
+
+
+class Nodes(NamedTuple):
+    """A tree as the naive network wants it: kinds, and who is in whose window with what weight."""
+
+    kind: Tensor
+    window: Tensor
+    member: Tensor
+    weights: Tensor  # [M, 3]
+
+
+def nodes_of(tree: Tree, vocabulary: Vocabulary, depth: int) -> Nodes:
+    """Walk down from every node, by the book."""
+    children: list[list[int]] = [[] for _ in range(len(tree))]
+    for node, parent in enumerate(tree.parent.tolist()):
+        if parent >= 0:
+            children[parent].append(node)
+    rows: list[tuple[int, int, float, float, float]] = []
+    for top in range(len(tree)):
+        stack = [(top, depth, 0.0)]
+        while stack:
+            node, d_i, place = stack.pop()
+            eta_t = (d_i - 1) / (depth - 1)
+            eta_r = (1 - eta_t) * place
+            eta_l = (1 - eta_t) * (1 - eta_r)
+            rows.append((top, node, eta_t, eta_l, eta_r))
+            if d_i == 1:
+                continue
+            k = len(children[node])
+            for p, child in enumerate(children[node], 1):
+                stack.append((child, d_i - 1, 0.5 if k == 1 else (p - 1) / (k - 1)))
+    kind = [vocabulary.number(name) for name in tree.kind_names()]
+    return Nodes(
+        torch.tensor(kind),
+        torch.tensor([row[0] for row in rows]),
+        torch.tensor([row[1] for row in rows]),
+        torch.tensor([row[2:] for row in rows], dtype=torch.float64),
+    )
+
+
+def squash(u: Tensor, form: str) -> Tensor:
+    """As printed, and as Sabour et al. have it."""
+    norm = u.norm(dim=-1, keepdim=True)
+    if form == "printed":
+        return torch.where(norm > 0, norm**2 / (norm**2 + 1) * u / norm**2, 0 * u)
+    return torch.where(norm > 0, norm**2 / (norm**2 + 1) * u / norm, 0 * u)
+
+
+def convolve(layer: TreeConvolution, x: Tensor, nodes: Nodes) -> Tensor:
+    """One vector for each node and slice, [T, slices, V']."""
+    size = x.shape[1]
+    weight = layer.weight.view(3, size, -1)
+    y = layer.bias.expand(len(x), -1)
+    for part in range(3):
+        eta = nodes.weights[:, part : part + 1].to(x.dtype)
+        summed = torch.zeros_like(x).index_add(0, nodes.window, eta * x[nodes.member])
+        y = y + summed @ weight[part]
+    return y.tanh().view(len(x), layer.slices, layer.channels)
+
+
+def variable_to_static(
+    u: Tensor, m: Tensor, a: int, b: int | None, r: int, form: str, distinct: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Algorithm 1, line by line, for capsules [N, D] that each count m times in the sum."""
+    order = u.norm(dim=1).argsort(descending=True, stable=True)
+    starts = order
+    if distinct:
+        seen: list[int] = []
+        for i in order.tolist():
+            if not any(torch.equal(u[i], u[j]) for j in seen):
+                seen.append(i)
+            if len(seen) == a:
+                break
+        starts = torch.tensor(seen)
+    v = u[starts[:a]]
+    chosen = order[:b]
+    u, m = u[chosen], m[chosen]
+    alpha = torch.zeros(len(u), len(v), dtype=u.dtype)
+    beta = alpha
+    for _ in range(r):
+        alpha = alpha + u @ v.T
+        beta = alpha.softmax(1)
+        v = squash(beta.T @ (m[:, None] * u), form)
+    return torch.cat([v, v.new_zeros(a - len(v), v.shape[1])]), beta
+
+
+def route(predictions: Tensor, t: int, form: str) -> tuple[Tensor, Tensor]:
+    """Algorithm 2, line by line, for predictions [J, M, D]."""
+    delta = predictions.new_zeros(predictions.shape[:2])
+    gamma, z = delta, delta
+    for _ in range(t):
+        gamma = delta.softmax(1)
+        z = squash((gamma[:, :, None] * predictions).sum(0), form)
+        delta = delta + (predictions * z).sum(2)
+    return z, gamma
+
+
+def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the code capsules, the coupling to them and the static capsules of one tree."""
+    config = network.config
+    x = network.vectors[nodes.kind]
+    for layer in network.hidden:
+        x = convolve(layer, x, nodes)[:, 0]  # type: ignore[arg-type]
+    y = convolve(network.primary, x, nodes)
+    gate = torch.ones(len(x), dtype=x.dtype)
+    if network.gate is not None:
+        gate = torch.nn.functional.softplus(network.gate(y.flatten(1)))[:, 0]
+    if config.counts == "log":
+        flat = y.flatten(1)
+        equal = ((flat[:, None] - flat).abs().amax(2) < 1e-9).sum(1)
+        gate = gate * (1 + equal.log()) / equal
+    # [T, D, C] to one capsule after the other, [T, C, D].
+    u = squash(y.reshape(len(y), config.capsule_size, -1).transpose(1, 2), config.squash)
+    channels = u.shape[1]
+    if config.pooling == "max":
+        static = u.flatten(0, 1).amax(0, keepdim=True)
+    else:
+        options = (
+            config.statics,
+            config.routed,
+            config.static_iterations,
+            config.squash,
+            config.distinct_starts,
+        )
+        if config.per_channel:
+            parts = [variable_to_static(u[:, c], gate, *options)[0] for c in range(channels)]
+        else:
+            m = gate[:, None].expand(-1, channels).reshape(-1)
+            parts = [variable_to_static(u.flatten(0, 1), m, *options)[0]]
+        static = torch.cat(parts)
+    below = static
+    for layer in [layer for layer in (network.secondary, network.code) if layer is not None]:
+        shape = (len(below), -1, layer.outputs, layer.output_size)
+        weight = layer.weight.view(shape)
+        predictions = torch.einsum("ji,jimd->jmd", below, weight)
+        below, coupling = route(predictions, layer.iterations, config.squash)
+    return below, coupling, static

@@ -1,0 +1,33 @@
+import torch
+
+from tests.naive import route
+from treecaps.nn.dynamic_routing import CapsuleLayer, dynamic_routing
+
+
+def test_equals_the_algorithm_line_by_line() -> None:
+    predictions = torch.randn(4, 5, 3, 6, dtype=torch.float64)
+    for iterations in (1, 2, 5):
+        values, coupling = dynamic_routing(predictions, iterations)
+        for program in range(4):
+            expected, gamma = route(predictions[program], iterations, "sabour")
+            assert torch.allclose(values[program], expected)
+            assert torch.allclose(coupling[program], gamma)
+
+
+def test_agreement_draws_coupling() -> None:
+    """Four capsules agree on output 0 and quarrel about output 1: they go to output 0."""
+    predictions = torch.zeros(1, 4, 2, 2)
+    predictions[0, :, 0] = torch.tensor([1.0, 0.0])
+    predictions[0, :, 1] = torch.tensor([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0], [-1.0, 0.0]])
+    values, coupling = dynamic_routing(predictions, 3)
+    assert (coupling[0, :, 0] > 0.6).all()
+    assert values[0, 0].norm() > values[0, 1].norm()
+
+
+def test_a_new_layer_gives_every_class_a_signal() -> None:
+    """Of 104 classes as of 4: lengths begin neither at zero nor at one."""
+    torch.manual_seed(0)
+    below = torch.nn.functional.normalize(torch.randn(8, 20, 8), dim=2)
+    for classes in (4, 104):
+        values, _ = CapsuleLayer(20, 8, classes, 8, iterations=1)(below)
+        assert 0.05 < values.norm(dim=2).mean() < 0.5
