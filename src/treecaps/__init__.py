@@ -13,66 +13,99 @@ if TYPE_CHECKING:
         DataError,
         Failure,
         MissingExtraError,
+        ModelError,
         ProgramError,
+        TrainingError,
         TreeCapsError,
         UsageError,
     )
+    from treecaps.estimator import TreeCapsClassifier
+    from treecaps.inference.classify import Classification, classify
+    from treecaps.inference.evaluate import Evaluation, evaluate
+    from treecaps.models.trained import TrainedModel, load
     from treecaps.syntax.drawing import to_svg
     from treecaps.syntax.frontends import get_frontend
     from treecaps.syntax.languages import Language, register
     from treecaps.syntax.parse import parse_code, parse_file
     from treecaps.syntax.program import Program
     from treecaps.syntax.tree import Tree
+    from treecaps.training.trainer import train
+    from treecaps.vectors.kind_vectors import KindVectors
+    from treecaps.vectors.learn import learn_vectors
 
 __version__ = "0.1.0"
 
 # Loaded when first used, so that the command line starts at once.
 _HOMES = {
+    "Classification": "treecaps.inference.classify",
     "Corpus": "treecaps.data.corpus",
     "DamagedCorpusError": "treecaps.data.corpus",
     "DataError": "treecaps.errors",
     "DataSet": "treecaps.data.dataset",
+    "Evaluation": "treecaps.inference.evaluate",
     "Failure": "treecaps.errors",
+    "KindVectors": "treecaps.vectors.kind_vectors",
     "Language": "treecaps.syntax.languages",
     "MissingExtraError": "treecaps.errors",
+    "ModelError": "treecaps.errors",
     "Program": "treecaps.syntax.program",
     "ProgramError": "treecaps.errors",
+    "TrainedModel": "treecaps.models.trained",
+    "TrainingError": "treecaps.errors",
     "Tree": "treecaps.syntax.tree",
+    "TreeCapsClassifier": "treecaps.estimator",
     "TreeCapsError": "treecaps.errors",
     "UsageError": "treecaps.errors",
+    "classify": "treecaps.inference.classify",
+    "evaluate": "treecaps.inference.evaluate",
     "find_copies": "treecaps.data.duplicates",
     "find_duplicates": "treecaps.data.duplicates",
     "get_frontend": "treecaps.syntax.frontends",
+    "learn_vectors": "treecaps.vectors.learn",
+    "load": "treecaps.models.trained",
     "parse_code": "treecaps.syntax.parse",
     "parse_file": "treecaps.syntax.parse",
     "parse_programs": "treecaps.data.parallel",
     "register": "treecaps.syntax.languages",
     "summarise": "treecaps.data.summary",
     "to_svg": "treecaps.syntax.drawing",
+    "train": "treecaps.training.trainer",
 }
 
 __all__ = [
+    "Classification",
     "Corpus",
     "DamagedCorpusError",
     "DataError",
     "DataSet",
+    "Evaluation",
     "Failure",
+    "KindVectors",
     "Language",
     "MissingExtraError",
+    "ModelError",
     "Program",
     "ProgramError",
+    "TrainedModel",
+    "TrainingError",
     "Tree",
+    "TreeCapsClassifier",
     "TreeCapsError",
     "UsageError",
+    "classify",
+    "evaluate",
     "find_copies",
     "find_duplicates",
     "get_frontend",
+    "learn_vectors",
+    "load",
     "parse_code",
     "parse_file",
     "parse_programs",
     "register",
     "summarise",
     "to_svg",
+    "train",
 ]
 
 

@@ -30,6 +30,14 @@ class DataError(TreeCapsError):
     """A data set, corpus or tree file that cannot be used as a whole."""
 
 
+class ModelError(TreeCapsError):
+    """A model folder or checkpoint that cannot be used or written."""
+
+
+class TrainingError(TreeCapsError):
+    """Training that cannot go on."""
+
+
 class MissingExtraError(TreeCapsError):
     """A part of treecaps whose optional packages are not installed."""
 

@@ -5,20 +5,20 @@ from treecaps.nn.dynamic_routing import CapsuleLayer, dynamic_routing
 
 
 def test_equals_the_algorithm_line_by_line() -> None:
-    predictions = torch.randn(4, 5, 3, 6, dtype=torch.float64)
+    predictions = torch.randn(5, 4, 3, 6, dtype=torch.float64)
     for iterations in (1, 2, 5):
         values, coupling = dynamic_routing(predictions, iterations)
         for program in range(4):
-            expected, gamma = route(predictions[program], iterations, "sabour")
+            expected, gamma = route(predictions[:, program], iterations, "sabour")
             assert torch.allclose(values[program], expected)
             assert torch.allclose(coupling[program], gamma)
 
 
 def test_agreement_draws_coupling() -> None:
     """Four capsules agree on output 0 and quarrel about output 1: they go to output 0."""
-    predictions = torch.zeros(1, 4, 2, 2)
-    predictions[0, :, 0] = torch.tensor([1.0, 0.0])
-    predictions[0, :, 1] = torch.tensor([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0], [-1.0, 0.0]])
+    predictions = torch.zeros(4, 1, 2, 2)
+    predictions[:, 0, 0] = torch.tensor([1.0, 0.0])
+    predictions[:, 0, 1] = torch.tensor([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0], [-1.0, 0.0]])
     values, coupling = dynamic_routing(predictions, 3)
     assert (coupling[0, :, 0] > 0.6).all()
     assert values[0, 0].norm() > values[0, 1].norm()
@@ -31,3 +31,12 @@ def test_a_new_layer_gives_every_class_a_signal() -> None:
     for classes in (4, 104):
         values, _ = CapsuleLayer(20, 8, classes, 8, iterations=1)(below)
         assert 0.05 < values.norm(dim=2).mean() < 0.5
+
+
+def test_one_iteration_equals_routing_the_predictions_once() -> None:
+    below = torch.randn(3, 6, 4)
+    layer = CapsuleLayer(6, 4, 5, 7, iterations=1)
+    predictions = torch.bmm(below.transpose(0, 1), layer.weight).view(6, 3, 5, 7)
+    expected = dynamic_routing(predictions, 1)
+    for found, wanted in zip(layer(below), expected, strict=True):
+        assert torch.allclose(found, wanted, atol=1e-6)

@@ -1,17 +1,18 @@
 import subprocess
 import sys
 
+# Many tensors at once, all freed: what lies on top of the heap goes back to the system by default.
 _FAULTS = """
 import resource, sys, torch
 from treecaps.nn.memory import keep_memory
 torch.set_num_threads(1)
 if sys.argv[1] == "keep":
     keep_memory()
-for _ in range(3):
-    torch.ones(4_000_000)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(20):
-    torch.ones(4_000_000)
+for number in range(13):
+    if number == 3:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    tensors = [torch.ones(size) for size in (300_000, 700_000, 20_000_000) for _ in range(5)]
+    del tensors
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 

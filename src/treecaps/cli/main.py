@@ -12,8 +12,12 @@ from treecaps.cli.output import note
 from treecaps.errors import MissingExtraError, TreeCapsError, tell
 
 COMMANDS = {
+    "classify": "Tell which classes programs belong to.",
     "data": "Describe a data set: classes, sizes, failures, duplicates.",
+    "evaluate": "Score a trained model on programs whose classes are known.",
     "parse": "Turn source files into syntax trees.",
+    "train": "Train a classifier.",
+    "vectors": "Learn vectors for the kinds of nodes, and look at them.",
 }
 
 

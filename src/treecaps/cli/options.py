@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,8 +20,8 @@ def _to_bytes(_: click.Context, __: click.Parameter, value: float) -> int:
     return int(value * _MEGABYTE)
 
 
-def parser_options(command: Command) -> Command:
-    """Add the options that say how programs are parsed."""
+def program_options(command: Command) -> Command:
+    """Add the options that say which programs are read, and in which language."""
     for option in (
         click.option(
             "--max-mb",
@@ -31,12 +32,21 @@ def parser_options(command: Command) -> Command:
             callback=_to_bytes,
             help="Refuse larger programs.",
         ),
-        click.option("--comments", is_flag=True, help="Make nodes of comments too."),
         click.option(
             "--language",
             metavar="NAME",
             help="The language of all programs (c, c++, c#, ...) instead of what names say.",
         ),
+    ):
+        command = option(command)
+    return command
+
+
+def parser_options(command: Command) -> Command:
+    """Add the options that say how programs are read and parsed."""
+    command = program_options(command)
+    for option in (
+        click.option("--comments", is_flag=True, help="Make nodes of comments too."),
         click.option(
             "--frontend",
             type=click.Choice(FRONTENDS),
@@ -49,4 +59,12 @@ def parser_options(command: Command) -> Command:
     return command
 
 
+workers_option = click.option(
+    "--workers", type=click.IntRange(min=1), help="Processes that parse; all cores by default."
+)
+cache_option = click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    help="Folder for parsed trees; TREECAPS_CACHE or ~/.cache/treecaps by default.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -2,28 +2,25 @@
 
 import os
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from treecaps.cli.inputs import expand, read_input
 from treecaps.cli.options import json_option, parser_options
 from treecaps.cli.output import (
     fail,
     is_terminal,
     note,
-    note_passed_over,
     progress,
     say,
     say_json,
     say_lines,
 )
-from treecaps.errors import DataError, Failure, ProgramError, UsageError, tell
+from treecaps.errors import DataError, Failure, UsageError, tell
 from treecaps.syntax.frontends import get_frontend
-from treecaps.syntax.program import Program
-from treecaps.syntax.sources import list_sources
 
 if TYPE_CHECKING:
     from treecaps.syntax.tree import Tree
@@ -50,15 +47,13 @@ def command(
     FILE may be a file, a folder (all programs below it) or - for standard input. One file prints
     its tree, several print a line each; --json prints one object a line for each.
     """
-    if paths.count("-") > 1:
-        raise UsageError("standard input can be read only once")
     from treecaps.data.parallel import parse_programs
 
     get_frontend(frontend)  # complain now, not in another process
-    inputs = list(_expand(paths, everything=language is not None))
+    inputs = expand(paths, language)
     if svg and len(inputs) != 1:
         raise UsageError(f"--svg draws one file, not {len(inputs)}")
-    programs = (_read(path, failure, language, max_bytes) for path, failure in inputs)
+    programs = (read_input(path, failure, language, max_bytes) for path, failure in inputs)
     results = parse_programs(
         programs, frontend, comments=comments, workers=min(len(inputs), os.cpu_count() or 1)
     )
@@ -90,35 +85,6 @@ def command(
                     say_lines(result.format())
                 note(_describe(result, places=True))
     return 1 if failed else 0
-
-
-def _expand(paths: tuple[str, ...], everything: bool) -> Iterator[tuple[str, Failure | None]]:
-    """Yield the files that paths stand for, and what is wrong with those that stand for none."""
-    for path in paths:
-        if path == "-" or not os.path.isdir(path):
-            yield path, None
-            continue
-        sources = list_sources(path, everything=everything)
-        note_passed_over(path, sources)
-        for failure in sources.failures:
-            yield os.path.join(path, failure.id), failure
-        for name in sources.files:
-            yield os.path.join(path, name), None
-        if not sources.files and not sources.failures:
-            yield path, Failure(path, "unreadable", "holds no programs in a known language")
-
-
-def _read(
-    path: str, failure: Failure | None, language: str | None, max_bytes: int
-) -> Program | Failure:
-    try:
-        if failure:
-            return failure
-        if path == "-":
-            return Program.read_stdin(language, max_bytes=max_bytes)
-        return Program.read(path, language, max_bytes=max_bytes)
-    except ProgramError as error:
-        return Failure(path, error.code, str(error))
 
 
 def _write(path: str, text: str) -> None:

@@ -21,23 +21,23 @@ def dynamic_routing(
         \delta_{jm} \mathrel{+}= \hat v_{m|j} \cdot z_m
 
     Args:
-        predictions: ``[B, J, M, D]``, what each capsule j predicts for each capsule m.
+        predictions: ``[J, B, M, D]``, what each capsule j predicts for each capsule m.
         iterations: t.
         form: The form of squash.
 
     Returns:
         The capsules z, ``[B, M, D]``, and the coupling gamma they were made with, ``[B, J, M]``.
     """
-    batch, inputs, outputs, _ = predictions.shape
-    coupling = predictions.new_full((batch, inputs, outputs), 1 / outputs)
-    values = total = predictions.new_zeros(())
-    for number in range(iterations):
-        if number:
-            # delta is the product of a prediction with the sum of all z so far.
-            coupling = torch.einsum("bjmd,bmd->bjm", predictions, total).softmax(2)
-        values = squash(torch.einsum("bjm,bjmd->bmd", coupling, predictions), form)
+    outputs = predictions.shape[2]
+    coupling = predictions.new_full(predictions.shape[:3], 1 / outputs)
+    values = squash(predictions.sum(0) / outputs, form)
+    total = values
+    for _ in range(iterations - 1):
+        # delta is the product of a prediction with the sum of all z so far.
+        coupling = (predictions * total).sum(3).softmax(2)
+        values = squash((predictions * coupling.unsqueeze(3)).sum(0), form)
         total = total + values
-    return values, coupling
+    return values, coupling.transpose(0, 1)
 
 
 class CapsuleLayer(nn.Module):
@@ -79,6 +79,13 @@ class CapsuleLayer(nn.Module):
 
     def forward(self, capsules: Tensor) -> tuple[Tensor, Tensor]:
         """Predict and route."""
-        predictions = torch.bmm(capsules.transpose(0, 1), self.weight).transpose(0, 1)
-        shape = (len(capsules), -1, self.outputs, self.output_size)
-        return dynamic_routing(predictions.reshape(shape), self.iterations, self.form)
+        batch, inputs, size = capsules.shape
+        shape = (batch, self.outputs, self.output_size)
+        if self.iterations == 1:
+            # Everything goes everywhere in equal parts: no need to predict one by one.
+            weight = self.weight.view(inputs * size, -1)
+            sums = (capsules.reshape(batch, -1) @ weight / self.outputs).view(shape)
+            equal = capsules.new_full((batch, inputs, self.outputs), 1 / self.outputs)
+            return squash(sums, self.form), equal
+        predictions = torch.bmm(capsules.transpose(0, 1), self.weight)
+        return dynamic_routing(predictions.view(inputs, *shape), self.iterations, self.form)

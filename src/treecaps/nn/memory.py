@@ -17,6 +17,6 @@ def keep_memory() -> None:
         return
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
-        libc.mallopt(_MMAP_THRESHOLD, 1 << 25)  # the most that it takes
+        libc.mallopt(_MMAP_THRESHOLD, 1 << 30)
         libc.mallopt(_TRIM_THRESHOLD, 1 << 30)
         libc.mallopt(_TOP_PAD, 1 << 26)

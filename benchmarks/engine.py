@@ -1,0 +1,234 @@
+"""How fast the network is, and what sharing windows is worth.
+
+Measures on the programs of a data set, with the options of the preset ``paper``:
+
+- training and classification of the same batches by the engine, by the naive network of the
+  tests (a capsule for every node, one tree at a time) and by the engine without sharing (every
+  node a window of its own), alternating, in programs a second;
+- time and memory for one program of 100 to 200,000 nodes, each in a process of its own;
+- with ``--epoch``, one epoch over the whole data set, in a process of its own.
+
+What the naive side prepares (who is in whose window) is not counted; what the engine prepares
+(``Forest.of`` for classification, ``Forest.select`` for training) is.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent.parent))  # for the naive network
+
+from tests.naive import Nodes, naive_forward, nodes_of
+from treecaps.data.corpus import Corpus
+from treecaps.data.forest import Forest
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.models.treecaps import Capsules, TreeCaps
+from treecaps.nn.batch import Batch
+from treecaps.nn.memory import keep_memory
+from treecaps.syntax.tree import Tree
+from treecaps.training.presets import get_preset
+
+SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 200_000)
+BATCH = 32
+
+
+def compare(corpus: Corpus, preset: str, rounds: int) -> dict[str, Any]:
+    config = get_preset(preset).network
+    labels = sorted({label for label in corpus.labels if label})
+    number = {label: place for place, label in enumerate(labels)}
+    vocabulary = Vocabulary.of(corpus)
+    forest = Forest.of(corpus, vocabulary, config.depths)
+    torch.manual_seed(0)
+    network = TreeCaps(config, len(vocabulary), len(labels))
+    optimizer = torch.optim.RAdam(network.parameters(), lr=1e-3)
+    rng = np.random.default_rng(0)
+    seconds: dict[str, list[float]] = {}
+    nodes = []
+    for turn in range(rounds + 1):
+        chosen = rng.choice(len(corpus), BATCH, replace=len(corpus) < BATCH)
+        trees = [corpus[int(place)] for place in chosen]
+        label = torch.tensor([number.get(corpus.labels[int(place)] or "", 0) for place in chosen])
+        prepared = [nodes_of(tree, vocabulary, config.window_depth) for tree in trees]
+        apart = unshared(forest.select(chosen))
+
+        def naive(prepared: list[Nodes] = prepared) -> Capsules:
+            code, coupling, static = (
+                torch.stack(parts)
+                for parts in zip(*(naive_forward(network, one) for one in prepared), strict=True)
+            )
+            return Capsules(code.norm(dim=2), code, coupling, static)
+
+        def train(run: Callable[[], Capsules], label: torch.Tensor = label) -> None:
+            optimizer.zero_grad()
+            network.loss(run(), label).backward()  # type: ignore[no-untyped-call]
+            # The gradient alone: a step would give the next side other weights.
+
+        @torch.no_grad()
+        def infer(run: Callable[[], Capsules]) -> None:
+            run()
+
+        sides: dict[str, Callable[[], Any]] = {
+            "train": lambda c=chosen: train(lambda: network(Batch.of(forest.select(c)))),
+            "train_unshared": lambda f=apart: train(lambda: network(Batch.of(f))),
+            "train_naive": lambda: train(naive),
+            "infer": lambda t=trees: infer(
+                lambda: network(Batch.of(Forest.of(t, vocabulary, config.depths)))
+            ),
+            "infer_unshared": lambda f=apart: infer(lambda: network(Batch.of(f))),
+            "infer_naive": lambda: infer(naive),
+        }
+        for name, side in sides.items():
+            begun = time.perf_counter()
+            side()
+            spent = time.perf_counter() - begun
+            if turn:  # the first round warms up
+                seconds.setdefault(name, []).append(spent)
+        nodes.append(sum(map(len, trees)) / BATCH)
+    result: dict[str, Any] = {"nodes_per_program": round(float(np.mean(nodes[1:])))}
+    for name, spent in seconds.items():
+        result[f"{name}_programs_per_second"] = round(BATCH / float(np.median(spent)), 1)
+        result[f"{name}_ms_per_program"] = round(1000 * float(np.median(spent)) / BATCH, 3)
+    for what in ("train", "infer"):
+        for other, key in (("naive", "ratio"), ("unshared", "ratio_unshared")):
+            ratios = np.array(seconds[f"{what}_{other}"]) / np.array(seconds[what])
+            low, middle, high = np.percentile(ratios, (25, 50, 75))
+            result[f"{what}_{key}"] = round(float(middle), 2)
+            result[f"{what}_{key}_quartiles"] = [round(float(low), 2), round(float(high), 2)]
+    return result
+
+
+def unshared(forest: Forest) -> Forest:
+    """Give every node a window of its own, in all layers."""
+    layers: list[Any] = []
+    chosen = np.repeat(forest.window, forest.count)
+    for place in range(len(forest.layers) - 1, -1, -1):
+        windows = forest.layers[place].select(chosen)
+        chosen = windows.member
+        layers.insert(0, windows.over(np.arange(len(chosen))) if place else windows)
+    ends = np.concatenate([[0], np.cumsum(forest.node_counts)])
+    nodes = int(ends[-1])
+    return Forest(tuple(layers), ends, np.arange(nodes), np.ones(nodes, np.int64))
+
+
+def join(corpus: Corpus, size: int) -> Tree:
+    """Make a program of a size from real ones: their trees, or a part of the last, as one."""
+    kinds: list[str] = ["program"]
+    parents: list[int] = [-1]
+    place = 0
+    while len(kinds) < size:
+        tree = corpus[place % len(corpus)]
+        most = size - len(kinds)
+        first = len(kinds)
+        kinds += tree.kind_names()[:most]
+        parents += [0, *(int(parent) + first for parent in tree.parent[1:most])]
+        place += 1
+    return Tree.build(kinds, parents)
+
+
+def measure_size(corpus: Corpus, preset: str, size: int) -> dict[str, Any]:
+    config = get_preset(preset).network
+    vocabulary = Vocabulary.of(corpus[number] for number in range(min(len(corpus), 500)))
+    network = TreeCaps(config, len(vocabulary), 10)
+    tree = join(corpus, size)
+    small = Batch.of(Forest.of([join(corpus, 50)], vocabulary, config.depths))
+    network.loss(network(small), torch.zeros(1, dtype=torch.long)).backward()  # type: ignore[no-untyped-call]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    def classify() -> None:
+        with torch.no_grad():
+            network(Batch.of(Forest.of([tree], vocabulary, config.depths)))
+
+    def train() -> None:
+        batch = Batch.of(Forest.of([tree], vocabulary, config.depths))
+        network.loss(network(batch), torch.zeros(1, dtype=torch.long)).backward()  # type: ignore[no-untyped-call]
+
+    result: dict[str, Any] = {"nodes": len(tree)}
+    windows = len(Forest.of([tree], vocabulary, config.depths).window)
+    result["distinct_windows"] = windows
+    for name, work in (("infer", classify), ("train", train)):
+        times = []
+        for _ in range(5):
+            begun = time.perf_counter()
+            work()
+            times.append(time.perf_counter() - begun)
+        result[f"{name}_ms"] = round(1000 * float(np.median(times)), 2)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        result[f"{name}_memory_mb"] = round((peak - before) / 1024, 1)
+    return result
+
+
+def measure_epoch(corpus: Corpus, preset: str) -> dict[str, Any]:
+    from dataclasses import replace
+
+    from treecaps.training.trainer import train
+
+    chosen = get_preset(preset)
+    chosen = replace(chosen, training=replace(chosen.training, epochs=1, vectors="random"))
+    begun = time.perf_counter()
+    train(corpus, preset=chosen)
+    return {
+        "programs": len(corpus),
+        "seconds": round(time.perf_counter() - begun, 1),
+        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--data", required=True, type=Path)
+    parser.add_argument("--frontend", default="tree-sitter")
+    parser.add_argument("--preset", default="paper")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--epoch", action="store_true", help="also train one whole epoch")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--only", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    keep_memory()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    corpus = Corpus.build(options.data, frontend=options.frontend)
+    if options.only == "epoch":
+        print(json.dumps(measure_epoch(corpus, options.preset)))
+        return
+    if options.only:
+        print(json.dumps(measure_size(corpus, options.preset, int(options.only))))
+        return
+
+    def apart(what: str) -> dict[str, Any]:
+        command = [sys.executable, __file__, *sys.argv[1:], "--only", what]
+        found: dict[str, Any] = json.loads(
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        )
+        return found
+
+    result = {
+        "data": f"{options.data.parent.name}/{options.data.name}",
+        "frontend": options.frontend,
+        "preset": options.preset,
+        "threads": torch.get_num_threads(),
+        "batch": BATCH,
+        **compare(corpus, options.preset, options.rounds),
+        "sizes": [apart(str(size)) for size in SIZES],
+    }
+    if options.epoch:
+        result["epoch"] = apart("epoch")
+    if options.json:
+        print(json.dumps(result, indent=1))
+        return
+    for key, value in result.items():
+        for line in value if isinstance(value, list) else [value]:
+            print(f"{key:32} {line}")
+
+
+if __name__ == "__main__":
+    main()

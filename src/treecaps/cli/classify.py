@@ -1,0 +1,94 @@
+"""``treecaps classify``."""
+
+import os
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from treecaps.cli.inputs import expand, read_input
+from treecaps.cli.options import json_option, program_options, workers_option
+from treecaps.cli.output import fail, is_terminal, progress, say, say_json
+from treecaps.errors import Failure
+
+if TYPE_CHECKING:
+    from treecaps.inference.classify import Classification
+
+
+@click.command("classify")
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.option(
+    "--model",
+    "folder",
+    metavar="DIR",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The folder of a trained model.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="How many classes to name, best first.",
+)
+@program_options
+@workers_option
+@json_option
+def command(
+    paths: tuple[str, ...],
+    folder: Path,
+    top: int,
+    language: str | None,
+    max_bytes: int,
+    workers: int | None,
+    as_json: bool,
+) -> int:
+    """Tell which classes programs belong to.
+
+    FILE may be a file, a folder (all programs below it) or - for standard input, which needs
+    --language. Each prints a line: the class, its probability and length, then the next best.
+
+    A length, from 0 to 1, says how surely the model sees that class, whatever it thinks of the
+    others. The probability is the class's share in a softmax over all lengths. It ranks classes
+    as lengths do but is nearly flat, at best 0.48 for 4 classes and 0.23 for 10, so judge by
+    lengths.
+    """
+    inputs = expand(paths, language)
+    from treecaps.inference.classify import classify
+    from treecaps.models.trained import TrainedModel
+    from treecaps.nn.memory import keep_memory
+
+    keep_memory()
+    model = TrainedModel.load(folder)
+    programs = (read_input(path, failure, language, max_bytes) for path, failure in inputs)
+    workers = workers or min(len(inputs), os.cpu_count() or 1)
+    failed = 0
+    with (
+        progress("classifying") as advance,
+        closing(classify(model, programs, top=top, workers=workers)) as results,
+    ):
+        for number, ((path, _), result) in enumerate(zip(inputs, results, strict=True)):
+            if not is_terminal(sys.stdout):
+                advance(number / len(inputs), path)
+            if not isinstance(result, Failure):
+                if as_json:
+                    say_json({**result.to_dict(), "id": path})
+                else:
+                    say(f"{path}: {_describe(result)}")
+                continue
+            failed += 1
+            if as_json:
+                error = {"code": result.code, "message": result.message}
+                say_json({"id": path, "error": error})
+            else:
+                fail(path, result.message)
+    return 1 if failed else 0
+
+
+def _describe(result: "Classification") -> str:
+    text = f"{result.label}, probability {result.probability:.2f}, length {result.length:.2f}"
+    others = (f"{label} {share:.2f} ({length:.2f})" for label, share, length in result.top[1:])
+    return "; then ".join(filter(None, (text, ", ".join(others))))

@@ -1,0 +1,196 @@
+"""``treecaps evaluate``."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treecaps.cli.options import cache_option, json_option, program_options, workers_option
+from treecaps.cli.output import (
+    add_row,
+    fail,
+    new_table,
+    note,
+    note_passed_over,
+    progress,
+    say,
+    say_json,
+    say_table,
+)
+
+if TYPE_CHECKING:
+    from treecaps.inference.evaluate import Evaluation
+
+_ROWS = 40
+_MISTAKES = 10
+
+
+@click.command("evaluate")
+@click.argument("folder", metavar="MODEL", type=click.Path(path_type=Path))
+@click.argument("path", metavar="DATA", type=click.Path(path_type=Path))
+@click.option(
+    "--blind",
+    is_flag=True,
+    help="Score a second time with all names replaced, without comments and docstrings.",
+)
+@click.option(
+    "--confusion",
+    metavar="PICTURE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw which classes are taken for which into this file, .png or .svg.",
+)
+@program_options
+@workers_option
+@cache_option
+@json_option
+def command(
+    folder: Path,
+    path: Path,
+    blind: bool,
+    confusion: Path | None,
+    language: str | None,
+    max_bytes: int,
+    workers: int | None,
+    cache: Path | None,
+    as_json: bool,
+) -> int:
+    """Score a trained model on programs whose classes are known.
+
+    MODEL is the folder of a trained model, which also says how programs are parsed. DATA is a
+    folder with one sub-folder per class, a JSON Lines file or a Parquet file, as for treecaps
+    data; it should hold none of the programs that the model was trained on.
+
+    Accuracy is the share of programs that got their class. Programs that cannot be read or parsed
+    are not in it; they are counted beside.
+    """
+    if confusion:
+        from treecaps.inference.pictures import check_picture
+
+        check_picture(confusion)
+    from treecaps.data.corpus import Corpus
+    from treecaps.data.dataset import DataSet
+    from treecaps.inference.evaluate import evaluate
+    from treecaps.models.trained import TrainedModel
+    from treecaps.nn.memory import keep_memory
+
+    keep_memory()
+    model = TrainedModel.load(folder)
+    data = DataSet(path, language=language, max_bytes=max_bytes)
+    note_passed_over(path, data.sources)
+
+    def score(*, blind: bool) -> "tuple[Evaluation, float | None]":
+        what = f"{path.name}, blind" if blind else path.name
+        parsed = False
+        with progress(f"parsing {what}") as advance:
+
+            def step(done: int, share: float) -> None:
+                nonlocal parsed
+                parsed = True
+                advance(share, f"{done:,} programs")
+
+            begun = time.perf_counter()
+            corpus = Corpus.build(
+                data,
+                frontend=model.frontend,
+                comments=model.comments,
+                blind=blind,
+                workers=workers,
+                cache=cache,
+                progress=step,
+            )
+            seconds = time.perf_counter() - begun
+        with progress(f"classifying {what}") as advance:
+            scores = evaluate(model, corpus, step=lambda share: advance(share, ""))
+        # Trees that come from the cache were parsed another day.
+        return scores, 1000 * seconds / corpus.about["programs"] if parsed else None
+
+    scores, parse_ms = score(blind=False)
+    other = score(blind=True)[0] if blind else None
+    if confusion:
+        from treecaps.inference.pictures import draw_confusion
+
+        draw_confusion(scores, confusion, title=f"{folder.resolve().name} on {path.name}")
+    if as_json:
+        say_json(_to_dict(path.name, scores, parse_ms, other))
+    else:
+        _print(path.name, scores, parse_ms, other)
+    return 1 if scores.failed or (other and other.failed) else 0
+
+
+def _to_dict(
+    name: str, scores: "Evaluation", parse_ms: float | None, blind: "Evaluation | None"
+) -> dict[str, Any]:
+    report = {"data": name, **scores.to_dict(), "parse_ms_per_program": parse_ms}
+    if blind:
+        report |= {
+            "accuracy_blind": blind.accuracy,
+            "macro_f1_blind": blind.macro_f1,
+            "programs_blind": blind.programs,
+            "failed_blind": blind.failed,
+        }
+    return report
+
+
+def _print(
+    name: str, scores: "Evaluation", parse_ms: float | None, blind: "Evaluation | None"
+) -> None:
+    columns = ("as it is", "blind", "points")[: 3 if blind else 1]
+    table = new_table(name, *columns, numbers=columns)
+    for title, key in (("accuracy", "accuracy"), ("macro F1", "macro_f1")):
+        values = [getattr(found, key) for found in (scores, blind) if found]
+        cells = [f"{value:.2%}" for value in values]
+        if blind:
+            cells.append(f"{100 * (values[1] - values[0]):+.2f}")
+        add_row(table, title, *cells)
+    for title, key in (
+        ("programs", "programs"),
+        ("failed, and in no figure", "failed"),
+        ("without a label, left out", "unlabelled"),
+    ):
+        counts = [getattr(found, key) for found in (scores, blind) if found]
+        if any(counts):
+            add_row(table, title, *(f"{count:,}" for count in counts))
+    times = [found.ms_per_program for found in (scores, blind) if found]
+    add_row(table, "ms to classify a program", *(f"{value:.2f}" for value in times))
+    if parse_ms is not None:
+        add_row(table, "ms to parse a program", f"{parse_ms:.2f}")
+    say_table(table)
+    _print_classes(scores)
+    _print_mistakes(scores)
+    if scores.unknown_labels:
+        count = sum(scores.unknown_labels.values())
+        names = list(scores.unknown_labels)
+        more = ", ..." if len(names) > _ROWS else ""
+        note(
+            f"{count:,} programs are of classes that the model was not trained on, and count as"
+            f" wrong: {', '.join(names[:_ROWS])}{more}"
+        )
+    for failure in scores.failures[:_ROWS]:
+        others = failure["programs"] - 1
+        fail(failure["ids"][0], failure["message"] + (f" (and {others:,} more)" if others else ""))
+    if len(scores.failures) > _ROWS:
+        note(f"... and {len(scores.failures) - _ROWS} more reasons; --json has them all")
+
+
+def _print_classes(scores: "Evaluation") -> None:
+    columns = ("programs", "precision", "recall", "F1")
+    table = new_table("class, worst first", *columns, numbers=columns)
+    for score in sorted(scores.classes, key=lambda score: score.f1)[:_ROWS]:
+        figures = (f"{value:.2f}" for value in (score.precision, score.recall, score.f1))
+        add_row(table, score.label, f"{score.programs:,}", *figures)
+    say_table(table)
+    if len(scores.classes) > _ROWS:
+        say(f"... and {len(scores.classes) - _ROWS} more classes; --json has them all")
+
+
+def _print_mistakes(scores: "Evaluation") -> None:
+    mistakes = scores.mistakes()
+    if not mistakes:
+        return
+    table = new_table("most confused", "taken for", "programs", numbers=("programs",))
+    for label, answer, count in mistakes[:_MISTAKES]:
+        add_row(table, label, answer, f"{count:,}")
+    say_table(table)
+    if len(mistakes) > _MISTAKES:
+        say(f"... and {len(mistakes) - _MISTAKES} more pairs; --json has them all")

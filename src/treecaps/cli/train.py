@@ -1,0 +1,253 @@
+"""``treecaps train``."""
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treecaps.cli.options import cache_option, json_option, parser_options
+from treecaps.cli.output import (
+    add_row,
+    fail,
+    is_terminal,
+    new_table,
+    note,
+    note_passed_over,
+    progress,
+    say,
+    say_json,
+    say_table,
+)
+
+if TYPE_CHECKING:
+    from treecaps.data.corpus import Corpus
+    from treecaps.models.trained import TrainedModel
+    from treecaps.training.trainer import Moment
+
+_ROWS = 40
+_PRESETS = ("default", "paper")
+
+
+class _Command(click.Command):
+    """A command whose help lists what --set can set; that takes a moment to load."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from treecaps.models.settings import show
+        from treecaps.training.presets import PRESETS, options
+
+        rows = []
+        for (name, value, text), (_, other, _) in zip(
+            options(PRESETS["default"]), options(PRESETS["paper"]), strict=True
+        ):
+            rows.append((name, f"{text}  [{show(value)}; paper: {show(other)}]"))
+        with formatter.section("Names for --set"):
+            formatter.write_dl(rows)
+
+
+@click.command("train", cls=_Command)
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option(
+    "--val",
+    type=click.Path(path_type=Path),
+    help="Data to choose the best epoch with; a share of DATA by default. Never the test data.",
+)
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The folder for the model, its checkpoints and logs.",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(_PRESETS),
+    default="default",
+    show_default=True,
+    help="What the network is and how it is trained.",
+)
+@click.option("--epochs", type=int, metavar="N", help="Short for --set epochs=N.")
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Set an option of the preset; the names are below. May be repeated.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="What chance begins with.",
+)
+@click.option(
+    "--ensemble",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many networks to train and weigh against each other.",
+)
+@click.option("--resume", is_flag=True, help="Go on with the training that was begun in --out.")
+@click.option("--overwrite", is_flag=True, help="Replace the model that is in --out.")
+@parser_options
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Threads that compute; more pay for large networks on an idle machine.",
+)
+@cache_option
+@json_option
+def command(
+    data: Path,
+    val: Path | None,
+    out: Path,
+    preset: str,
+    epochs: int | None,
+    settings: tuple[str, ...],
+    seed: int,
+    ensemble: int,
+    resume: bool,
+    overwrite: bool,
+    frontend: str,
+    language: str | None,
+    comments: bool,
+    max_bytes: int,
+    threads: int,
+    cache: Path | None,
+    as_json: bool,
+) -> int:
+    """Train a classifier.
+
+    DATA is a folder with one sub-folder per class, a JSON Lines file (.jsonl, .jsonl.gz) with
+    code and label, or a Parquet file with those columns.
+    """
+    import torch
+
+    from treecaps.data.corpus import Corpus
+    from treecaps.data.dataset import DataSet
+    from treecaps.nn.memory import keep_memory
+    from treecaps.training import folder
+    from treecaps.training.presets import PRESETS, apply_settings
+    from treecaps.training.trainer import Interrupted, train
+
+    # Complain now, not after minutes.
+    if epochs is not None:
+        settings = (*settings, f"epochs={epochs}")
+    chosen = apply_settings(PRESETS[preset], settings)
+    folder.check(out, resume=resume, overwrite=overwrite)
+
+    def build(place: Path) -> Corpus:
+        programs = DataSet(place, language=language, max_bytes=max_bytes)
+        note_passed_over(place, programs.sources)
+        with progress(f"parsing {place.name}") as advance:
+            corpus = Corpus.build(
+                programs,
+                frontend=frontend,
+                comments=comments,
+                cache=cache,
+                progress=lambda done, share: advance(share, f"{done:,} programs"),
+            )
+        _tell_failures(place, corpus)
+        return corpus
+
+    corpus = build(data)
+    other = build(val) if val else None
+    torch.set_num_threads(threads)
+    keep_memory()
+    try:
+        with progress("training") as advance:
+            on_step, on_epoch = _reporters(advance, chosen.training.epochs, ensemble)
+            model = train(
+                corpus,
+                val=other,
+                preset=chosen,
+                seed=seed,
+                ensemble=ensemble,
+                folder=out,
+                resume=resume,
+                overwrite=overwrite,
+                command=shlex.join(["treecaps", *sys.argv[1:]]),
+                on_step=on_step,
+                on_epoch=on_epoch,
+            )
+        status = 1 if corpus.failures or (other is not None and other.failures) else 0
+    except Interrupted as interrupted:
+        if interrupted.model is None:
+            note("treecaps: interrupted before anything was learned")
+            return 130
+        note(f"treecaps: interrupted; {out} holds the best until then, --resume goes on")
+        model, status = interrupted.model, 130
+    if as_json:
+        say_json({"model": str(out), **model.card})
+    else:
+        _print(model, out)
+    return status
+
+
+def _tell_failures(place: Path, corpus: "Corpus") -> None:
+    for failure in corpus.failures[:_ROWS]:
+        fail(failure.id, failure.message)
+    if len(corpus.failures) > _ROWS:
+        fail(place.name, f"{len(corpus.failures) - _ROWS:,} more programs failed")
+
+
+def _reporters(
+    advance: Callable[[float, str], None], epochs: int, ensemble: int
+) -> "tuple[Callable[[Moment], None], Callable[[int, dict[str, Any]], None]]":
+    """Return what shows progress: a bar on a terminal, a line for each epoch elsewhere."""
+    watched = is_terminal(sys.stderr)
+    newest = ""
+
+    def where(member: int, epoch: int) -> str:
+        network = f"network {member + 1}/{ensemble}, " if ensemble > 1 else ""
+        return f"{network}epoch {epoch}/{epochs}"
+
+    def on_step(moment: "Moment") -> None:
+        remark = f"{where(moment.member, moment.epoch)}, loss {moment.loss:.3f}{newest}"
+        advance(moment.share, remark)
+
+    def on_epoch(member: int, figures: dict[str, Any]) -> None:
+        nonlocal newest
+        accuracy = figures["val_accuracy"]
+        newest = "" if accuracy is None else f", validation {accuracy:.1%}"
+        if not watched:
+            note(
+                f"{where(member, figures['epoch'])}: loss {figures['loss']:.3f}{newest},"
+                f" {figures['seconds']:.1f} s"
+            )
+
+    return on_step, on_epoch
+
+
+def _print(model: "TrainedModel", out: Path) -> None:
+    facts, figures = model.card["data"], model.card["figures"]
+    table = new_table("", str(out))
+    table.show_header = True
+    add_row(
+        table,
+        "programs",
+        f"{facts['training']['programs']:,} for training,"
+        f" {facts['validation']['programs']:,} for validation",
+    )
+    add_row(table, "classes", f"{len(model.labels):,}")
+    for member in model.card["members"]:
+        name = f"epochs, seed {member['seed']}" if len(model.members) > 1 else "epochs"
+        add_row(table, name, f"{member['epochs']}, the best was {member['best_epoch']}")
+    if len(model.members) > 1:
+        add_row(table, "weights", ", ".join(f"{weight:.2f}" for weight in model.weights))
+    if "validation_accuracy" in figures:
+        add_row(
+            table,
+            "validation",
+            f"accuracy {figures['validation_accuracy']:.1%},"
+            f" macro F1 {figures['validation_macro_f1']:.3f}",
+        )
+    add_row(table, "time", f"{figures['seconds']:.0f} s")
+    say_table(table)
+    folder = shlex.quote(str(out))
+    say(f"next: treecaps evaluate {folder} DATA")
+    say(f"      treecaps classify --model {folder} FILE")

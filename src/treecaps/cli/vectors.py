@@ -1,0 +1,167 @@
+"""``treecaps vectors``."""
+
+from pathlib import Path
+
+import click
+
+from treecaps.cli.options import cache_option, json_option, parser_options, workers_option
+from treecaps.cli.output import (
+    add_row,
+    fail,
+    new_table,
+    note_passed_over,
+    progress,
+    say,
+    say_json,
+    say_table,
+)
+from treecaps.errors import DataError
+from treecaps.vectors import METHODS
+
+_ROWS = 40
+
+
+@click.group("vectors")
+def command() -> None:
+    """Learn vectors for the kinds of nodes, and look at them."""
+
+
+@command.command("learn")
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write, .safetensors by custom.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="parent",
+    show_default=True,
+    help="What vectors must tell: a node's parent, a node from its children, what is around it;"
+    " or nothing.",
+)
+@click.option(
+    "--size",
+    type=click.IntRange(1, 4096),
+    default=30,
+    show_default=True,
+    help="Numbers in a vector.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    help="What chance begins with.",
+)
+@parser_options
+@workers_option
+@cache_option
+def learn(
+    data: Path,
+    out: Path,
+    method: str,
+    size: int,
+    seed: int,
+    frontend: str,
+    language: str | None,
+    comments: bool,
+    max_bytes: int,
+    workers: int | None,
+    cache: Path | None,
+) -> int:
+    """Learn vectors from the trees of a data set; labels are not used.
+
+    DATA is a folder of programs, a JSON Lines file or a Parquet file, as for treecaps data.
+    """
+    if not out.parent.is_dir():  # complain now, not after minutes
+        raise DataError(f"cannot write {out}: there is no folder {out.parent}")
+    from treecaps.data.corpus import Corpus
+    from treecaps.data.dataset import DataSet
+    from treecaps.vectors.learn import learn_vectors
+
+    programs = DataSet(data, language=language, max_bytes=max_bytes)
+    note_passed_over(data, programs.sources)
+    with progress(f"parsing {data.name}") as advance:
+        corpus = Corpus.build(
+            programs,
+            frontend=frontend,
+            comments=comments,
+            workers=workers,
+            cache=cache,
+            progress=lambda done, share: advance(share, f"{done:,} programs"),
+        )
+    for failure in corpus.failures[:_ROWS]:
+        fail(failure.id, failure.message)
+    if len(corpus.failures) > _ROWS:
+        fail(data.name, f"{len(corpus.failures) - _ROWS:,} more programs failed")
+    with progress("learning") as advance:
+        vectors = learn_vectors(corpus, method, size, seed, lambda share: advance(share, ""))
+    vectors.save(out)
+    say(
+        f"{out}: {size:,} numbers for each of {len(vectors.vocabulary) - 1:,} kinds,"
+        f" by {method} from {len(corpus):,} programs"
+    )
+    return 1 if corpus.failures else 0
+
+
+@command.command("neighbours")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("kinds", metavar="[KIND]...", nargs=-1)
+@click.option(
+    "--top", type=click.IntRange(min=1), default=5, show_default=True, help="How many neighbours."
+)
+@json_option
+def neighbours(file: Path, kinds: tuple[str, ...], top: int, as_json: bool) -> None:
+    """Print the kinds that are nearest by cosine; without KIND, for the most frequent kinds."""
+    from treecaps.vectors.kind_vectors import KindVectors
+
+    vectors = KindVectors.load(file)
+    # A shell takes away the quotes that anonymous kinds have.
+    chosen = [
+        kind
+        if vectors.vocabulary.number(kind) or not vectors.vocabulary.number(f'"{kind}"')
+        else f'"{kind}"'
+        for kind in kinds
+    ] or vectors.by_frequency()
+    if as_json:
+        say_json(
+            {
+                kind: [
+                    {"kind": other, "cosine": cosine}
+                    for other, cosine in vectors.neighbours(kind, top)
+                ]
+                for kind in chosen
+            }
+        )
+        return
+    shown = chosen if kinds else chosen[:_ROWS]
+    table = new_table("kind", "nodes", "nearest", numbers=("nodes",))
+    for kind in shown:
+        near = (f"{other} {cosine:.2f}" for other, cosine in vectors.neighbours(kind, top))
+        count = vectors.counts[vectors.vocabulary.number(kind)]
+        add_row(table, kind, f"{count:,}", ", ".join(near))
+    say_table(table)
+    if len(shown) < len(chosen):
+        say(f"... and {len(chosen) - len(shown):,} more kinds; --json has them all")
+
+
+@command.command("plot")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The picture to write: .png or .svg.",
+)
+def plot(file: Path, out: Path) -> None:
+    """Draw the kinds on a plane, those with like vectors together."""
+    from treecaps.vectors.kind_vectors import KindVectors
+
+    vectors = KindVectors.load(file)
+    from treecaps.vectors.picture import draw_vectors  # slow to load
+
+    draw_vectors(vectors, out)
+    say(str(out))

@@ -1,0 +1,144 @@
+"""``TreeCapsClassifier``: treecaps in the manner of scikit-learn."""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from treecaps.data.forest import Forest
+from treecaps.errors import DataError, Failure, ProgramError, UsageError
+from treecaps.syntax.parse import loaded_frontend
+from treecaps.syntax.program import Program
+from treecaps.syntax.tree import Tree
+from treecaps.training.presets import apply_settings, get_preset
+from treecaps.training.trainer import train
+
+
+class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier of programs with ``fit`` and ``predict``.
+
+    A program may be source code as text (``language`` must be given), a ``Path`` to a file, a
+    ``Program`` or a ``Tree``.
+
+    Args:
+        frontend: The parser: ``tree-sitter``, ``ast`` or ``srcml``.
+        language: The language of programs that are given as text, and of files.
+        comments: Whether comments become nodes.
+        preset: The name of a preset.
+        settings: Options of the preset to set, by name: ``{"channels": 32}``.
+        epochs: Short for the setting of that name.
+        ensemble: How many networks are trained and weighed against each other.
+        seed: The same programs, labels and seed give the same model.
+
+    Attributes:
+        classes_: The classes, sorted.
+        model_: The ``TrainedModel``.
+        failures_: The programs that ``fit`` left out, and why.
+    """
+
+    def __init__(
+        self,
+        *,
+        frontend: str = "tree-sitter",
+        language: str | None = None,
+        comments: bool = False,
+        preset: str = "default",
+        settings: dict[str, Any] | None = None,
+        epochs: int | None = None,
+        ensemble: int = 1,
+        seed: int = 0,
+    ) -> None:
+        self.frontend = frontend
+        self.language = language
+        self.comments = comments
+        self.preset = preset
+        self.settings = settings
+        self.epochs = epochs
+        self.ensemble = ensemble
+        self.seed = seed
+
+    def fit(
+        self, programs: Sequence[Any], labels: Sequence[Any] | NDArray[Any]
+    ) -> "TreeCapsClassifier":
+        """Train on labelled programs; those that cannot be parsed are left out with a warning."""
+        if len(programs) != len(labels):
+            raise UsageError(f"{len(programs):,} programs cannot have {len(labels):,} labels")
+        settings = dict(self.settings or {})
+        if self.epochs is not None:
+            settings["epochs"] = self.epochs
+        preset = apply_settings(get_preset(self.preset), settings)
+        trees: list[Tree] = []
+        kept: list[Any] = []
+        self.failures_: list[Failure] = []
+        for number, (program, label) in enumerate(zip(programs, labels, strict=True)):
+            try:
+                trees.append(self._parse(program))
+                kept.append(label)
+            except ProgramError as error:
+                self.failures_.append(Failure(str(number), error.code, str(error)))
+        if self.failures_:
+            first = self.failures_[0]
+            warnings.warn(
+                f"left out {len(self.failures_):,} of {len(programs):,} programs that cannot be"
+                f" parsed; program {first.id} {first.message}",
+                stacklevel=2,
+            )
+        if not trees:
+            raise DataError("there are no training programs")
+        classes = np.unique(kept)
+        names = [str(one) for one in classes.tolist()]
+        self.model_ = train(
+            trees,
+            [str(label) for label in np.asarray(kept).tolist()],
+            preset=preset,
+            seed=self.seed,
+            ensemble=self.ensemble,
+            frontend=self.frontend,
+            comments=self.comments,
+        )
+        self.classes_ = classes
+        self._columns = [self.model_.labels.index(name) for name in names]
+        return self
+
+    def predict(self, programs: Iterable[Any]) -> NDArray[Any]:
+        """Return the class of each program."""
+        lengths = self._lengths(programs)
+        guesses: NDArray[Any] = self.classes_[lengths.argmax(1).numpy()]
+        return guesses
+
+    def predict_proba(self, programs: Iterable[Any]) -> NDArray[np.float32]:
+        """Return the probability of each class: the softmax over the capsules' lengths."""
+        probabilities: NDArray[np.float32] = self._lengths(programs).softmax(1).numpy()
+        return probabilities
+
+    def _lengths(self, programs: Iterable[Any]) -> Tensor:
+        """Return the lengths ``[B, classes]``, with the classes in the order of ``classes_``."""
+        check_is_fitted(self, "model_")
+        trees = []
+        for number, program in enumerate(programs):
+            try:
+                trees.append(self._parse(program))
+            except ProgramError as error:
+                raise ProgramError(error.code, f"program {number} {error}") from None
+        forest = Forest.of(trees, self.model_.vocabulary, self.model_.depths)
+        return self.model_.lengths(forest)[:, self._columns]
+
+    def _parse(self, program: Any) -> Tree:
+        if isinstance(program, Tree):
+            return program
+        if isinstance(program, Path):
+            program = Program.read(program, self.language)
+        elif isinstance(program, str | bytes):
+            if self.language is None:
+                raise UsageError("source code needs a language: TreeCapsClassifier(language=...)")
+            program = Program.of(program, self.language)
+        if not isinstance(program, Program):
+            kind = type(program).__name__
+            raise UsageError(f"a program is text, a Path, a Program or a Tree, not {kind}")
+        return loaded_frontend(self.frontend, self.comments).parse(program)

@@ -1,0 +1,70 @@
+"""The model card: what a person should know of a trained model, in Markdown."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from treecaps.models.settings import show
+
+_CLASSES = 50
+
+
+def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
+    """Return the card of a model, made of the contents of its ``config.json``."""
+    card = config["card"]
+    figures = card.get("figures", {})
+    parts = [
+        "# A treecaps model",
+        f"It tells programs of {len(labels)} classes apart by their syntax trees.",
+        "```sh\ntreecaps classify --model . FILE\ntreecaps evaluate . DATA\n```",
+        _classes(labels),
+    ]
+    if data := card.get("data"):
+        parts += ["## Data", _table(("", *data), _rows(data.values()))]
+    if figures:
+        parts += ["## Figures", _table(("figure", ""), [(_words(n), figures[n]) for n in figures])]
+    parts += [
+        "## Network",
+        f"{len(config['weights'])} network(s), {kinds} kinds of nodes,"
+        f" front end {config['frontend']}"
+        f"{', with comments' if config['comments'] else ''}.",
+        _table(("option", "value"), config["network"].items()),
+    ]
+    if run := card.get("run"):
+        chance = {"seed": run["seed"], "ensemble": run["ensemble"]}
+        options = {**run["training"], **chance}
+        parts += ["## Training", _table(("option", "value"), options.items())]
+    if command := card.get("command"):
+        parts += ["```sh\n" + _plain(command) + "\n```"]
+    versions = {"treecaps": config["treecaps"], **card.get("versions", {})}
+    parts += ["## Versions", _table(("package", "version"), versions.items())]
+    return "\n\n".join(parts) + "\n"
+
+
+def _classes(labels: Sequence[str]) -> str:
+    text = "Classes: " + ", ".join(map(_cell, labels[:_CLASSES]))
+    return text + (", ..." if len(labels) > _CLASSES else ".")
+
+
+def _rows(columns: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    columns = list(columns)
+    names = dict.fromkeys(name for column in columns for name in column)
+    return [(_words(name), *(column.get(name, "") for column in columns)) for name in names]
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _cell(value: Any) -> str:
+    text = f"{value:.4g}" if isinstance(value, float) else show(value)
+    return _plain(text).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _plain(text: str) -> str:
+    """Keep other people's words on one line and out of code blocks."""
+    return " ".join(text.split()).replace("```", "'''")

@@ -1,0 +1,82 @@
+"""Files that appear when complete, and are checked when read."""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from treecaps.errors import ModelError, tell
+
+_BUILDING = ".building"
+
+
+def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files that belong together; all of them, or on a full disk none.
+
+    Each is written under another name first. They take their own names when all are on the disk,
+    in the order given, so the last one may vouch for the others.
+    """
+    building = {name: folder / f"{name}{_BUILDING}" for name in contents}
+    try:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, content in contents.items():
+                _write(building[name], content)
+            for name, path in building.items():
+                path.replace(folder / name)
+            _sync(folder)
+        finally:
+            for path in building.values():
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
+    except OSError as error:
+        raise ModelError(
+            f"cannot write into {folder}: {tell(error)};"
+            " what was there before is whole, make room or choose another folder"
+        ) from None
+
+
+def _write(path: Path, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Make new names last through a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_file(path: Path, otherwise: str) -> bytes:
+    """Read a file, or raise an error that ends in what to do."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read {path}: {tell(error)}; {otherwise}") from None
+
+
+def parse_json(content: bytes, path: Path, otherwise: str) -> Any:
+    """Parse the contents of a JSON file, or raise an error that ends in what to do."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        raise ModelError(f"{path} is damaged: it is not JSON; {otherwise}") from None
+
+
+def to_json_bytes(value: Any) -> bytes:
+    """Return a value as the contents of a JSON file."""
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+
+
+def checksum(content: bytes) -> str:
+    """Return a digest of a file's contents."""
+    return xxhash.xxh3_128_hexdigest(content)

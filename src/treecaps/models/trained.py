@@ -1,0 +1,261 @@
+"""``TrainedModel``: trained networks with all it takes to feed them, and their folder."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+import treecaps
+from treecaps.data.forest import Forest
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.errors import DataError, ModelError, UsageError
+from treecaps.models.card import describe
+from treecaps.models.files import checksum, parse_json, read_file, to_json_bytes, write_files
+from treecaps.models.settings import of_json, to_json
+from treecaps.models.treecaps import TreeCaps, TreeCapsConfig
+from treecaps.nn.batch import Batch
+from treecaps.syntax.frontends import FRONTENDS
+
+FORMAT = 1
+NAME = "treecaps"
+CONFIG, TENSORS, LABELS, VOCABULARY, CARD = (
+    "config.json",
+    "model.safetensors",
+    "labels.json",
+    "vocabulary.json",
+    "README.md",
+)
+_NEXT = "train a model with: treecaps train DATA --out FOLDER"
+_AGAIN = "get the whole folder again"
+
+# Bounds of what a network looks at in one go, so that memory does not grow with the data.
+_PROGRAMS = 64
+_WINDOWS = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """A trained classifier: one network or several with weights, and all it takes to feed them.
+
+    Args:
+        members: The networks.
+        weights: How much each counts: not negative, 1 in all.
+        vocabulary: Numbers of the kinds of nodes.
+        labels: The names of the classes, sorted.
+        frontend: The front end whose trees it was trained on.
+        comments: Whether comments were nodes of those trees.
+        card: What made it: data, figures, versions; plain values for JSON.
+    """
+
+    members: tuple[TreeCaps, ...] = field(repr=False)
+    weights: tuple[float, ...]
+    vocabulary: Vocabulary = field(repr=False)
+    labels: tuple[str, ...]
+    frontend: str = "tree-sitter"
+    comments: bool = False
+    card: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        for member in self.members:
+            member.eval()
+
+    @property
+    def config(self) -> TreeCapsConfig:
+        """What each of the networks is made of."""
+        return self.members[0].config
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """The window depth of each convolution layer, as ``Forest.of`` takes it."""
+        return self.config.depths
+
+    def lengths(self, forest: Forest) -> Tensor:
+        """Return the lengths ``[B, classes]`` of the code capsules: the members' weighted mean."""
+        lengths = torch.zeros(len(forest), len(self.labels))
+        with torch.no_grad():
+            for begin, batch in batches(forest):
+                for weight, member in zip(self.weights, self.members, strict=True):
+                    if weight:
+                        lengths[begin : begin + len(batch)] += weight * member(batch).lengths
+        return lengths
+
+    def probabilities(self, forest: Forest) -> Tensor:
+        """Return the softmax ``[B, classes]`` over the lengths, as in the paper."""
+        return self.lengths(forest).softmax(1)
+
+    def save(self, folder: str | Path, beside: dict[str, bytes] | None = None) -> None:
+        """Write the model into a folder; on a full disk an older model there stays whole.
+
+        Args:
+            folder: Where to; it is made if it does not exist.
+            beside: The contents of other files that belong to the model.
+        """
+        tensors = {
+            f"{number}.{name}": tensor.contiguous()
+            for number, member in enumerate(self.members)
+            for name, tensor in member.state_dict().items()
+        }
+        contents = {
+            TENSORS: save_tensors(tensors, {"format": "pt"}),
+            LABELS: to_json_bytes(list(self.labels)),
+            VOCABULARY: to_json_bytes(self.vocabulary.to_list()),
+        }
+        config = {
+            "format": FORMAT,
+            "treecaps": treecaps.__version__,
+            "model": NAME,
+            "network": to_json(self.config),
+            "weights": list(self.weights),
+            "frontend": self.frontend,
+            "comments": self.comments,
+            "files": {name: checksum(content) for name, content in contents.items()},
+            "card": self.card,
+        }
+        contents |= beside or {}
+        contents[CARD] = describe(config, self.labels, len(self.vocabulary)).encode()
+        # Its checksums tell whether the others are of one model, so it comes last.
+        contents[CONFIG] = to_json_bytes(config)
+        write_files(Path(folder), contents)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "TrainedModel":
+        """Read what ``save`` wrote and check it, or raise ``ModelError``."""
+        folder = Path(folder)
+        config = _read_config(folder)
+        contents = {
+            name: read_file(folder / name, _AGAIN) for name in (TENSORS, LABELS, VOCABULARY)
+        }
+        labels = _check_labels(contents[LABELS], folder / LABELS)
+        try:
+            kinds = parse_json(contents[VOCABULARY], folder / VOCABULARY, _AGAIN)
+            vocabulary = Vocabulary.from_list(kinds)
+        except DataError as error:
+            raise ModelError(f"{folder / VOCABULARY} is damaged: {error}; {_AGAIN}") from None
+        try:
+            network = of_json(TreeCapsConfig, config["network"])
+            members = _build(
+                network, len(config["weights"]), len(vocabulary), len(labels), contents[TENSORS]
+            )
+        except UsageError as error:
+            raise ModelError(f"{folder / CONFIG} is damaged: {error}; {_AGAIN}") from None
+        except ValueError as error:
+            raise ModelError(f"{folder / TENSORS} is damaged: {error}; {_AGAIN}") from None
+        for name, content in contents.items():
+            if config["files"].get(name) != checksum(content):
+                raise ModelError(
+                    f"{folder / name} was altered, or is of another model than {CONFIG}; {_AGAIN}"
+                )
+        return cls(
+            members,
+            tuple(config["weights"]),
+            vocabulary,
+            labels,
+            config["frontend"],
+            config["comments"],
+            config["card"],
+        )
+
+
+def load(folder: str | Path) -> TrainedModel:
+    """Read a trained model from its folder."""
+    return TrainedModel.load(folder)
+
+
+def batches(forest: Forest) -> Iterator[tuple[int, Batch]]:
+    """Yield the programs of a forest in batches of bounded size, each with its first's number."""
+    begin = 0
+    while begin < len(forest):
+        end = int(np.searchsorted(forest.offsets, forest.offsets[begin] + _WINDOWS, "right")) - 1
+        end = min(max(end, begin + 1), begin + _PROGRAMS, len(forest))
+        whole = begin == 0 and end == len(forest)
+        yield begin, Batch.of(forest if whole else forest.select(np.arange(begin, end)))
+        begin = end
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    config = parse_json(read_file(path, f"{folder} is no model; {_NEXT}"), path, _AGAIN)
+    if not isinstance(config, dict) or config.get("model") != NAME:
+        raise ModelError(f"{path} is not that of a treecaps model; {_NEXT}")
+    number, made_by = config.get("format"), config.get("treecaps")
+    if type(number) is int and number > FORMAT:
+        raise ModelError(f"{folder} was written by a newer treecaps, {made_by}: update yours")
+    weights = config.get("weights")
+    for good, name in (
+        (number == FORMAT, "format"),
+        (isinstance(config.get("network"), dict), "network"),
+        (_are_weights(weights), "weights"),
+        (config.get("frontend") in FRONTENDS, "frontend"),
+        (isinstance(config.get("comments"), bool), "comments"),
+        (isinstance(config.get("files"), dict), "files"),
+        (isinstance(config.get("card"), dict), "card"),
+    ):
+        if not good:
+            raise ModelError(f"{path} is damaged: its {name!r} cannot be right; {_AGAIN}")
+    return config
+
+
+def _are_weights(weights: Any) -> bool:
+    return (
+        isinstance(weights, list)
+        and all(isinstance(weight, float) and weight >= 0 for weight in weights)
+        and math.isclose(sum(weights), 1, abs_tol=1e-6)
+    )
+
+
+def _check_labels(content: bytes, path: Path) -> tuple[str, ...]:
+    labels = parse_json(content, path, _AGAIN)
+    if (
+        not isinstance(labels, list)
+        or not all(isinstance(label, str) for label in labels)
+        or labels != sorted(set(labels))
+        or len(labels) < 2
+    ):
+        raise ModelError(
+            f"{path} is damaged: it must list at least two class names, in order; {_AGAIN}"
+        )
+    return tuple(labels)
+
+
+def _build(
+    config: TreeCapsConfig, count: int, kinds: int, classes: int, content: bytes
+) -> tuple[TreeCaps, ...]:
+    """Make networks of the contents of a file of tensors, or raise ``ValueError``."""
+    try:
+        tensors = load_tensors(content)
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError("it holds no tensors, or was cut off") from None
+    members = []
+    for number in range(count):
+        # On the meta device a network has shapes but no numbers: a wrong size costs nothing.
+        try:
+            with torch.device("meta"):
+                member = TreeCaps(config, kinds, classes)
+        except (ArithmeticError, RuntimeError, ValueError, TypeError) as error:
+            raise UsageError(f"its network cannot be built: {error}") from None
+        state = {}
+        for name, wanted in member.state_dict().items():
+            tensor = tensors.pop(f"{number}.{name}", None)
+            if tensor is None:
+                raise ValueError(f"{number}.{name} is missing")
+            if (tensor.shape, tensor.dtype) != (wanted.shape, wanted.dtype):
+                raise ValueError(
+                    f"{number}.{name} has the shape {tuple(tensor.shape)} of {tensor.dtype}, not"
+                    f" {tuple(wanted.shape)} of {wanted.dtype} as the other files say"
+                )
+            if not bool(tensor.isfinite().all()):
+                raise ValueError(f"{number}.{name} holds values that are no numbers")
+            state[name] = tensor
+        member.load_state_dict(state, assign=True)
+        members.append(member)
+    if tensors:
+        raise ValueError(f"{next(iter(tensors))} does not belong there")
+    return tuple(members)

@@ -1,0 +1,1 @@
+"""Training: from labelled trees to a trained model in its folder."""

@@ -1,0 +1,133 @@
+"""Checkpoints: where a training that was killed goes on."""
+
+import json
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+import treecaps
+from treecaps.errors import ModelError, UsageError
+from treecaps.models.files import checksum, parse_json, read_file, to_json_bytes, write_files
+from treecaps.models.settings import show
+from treecaps.training.fitting import Fitting
+
+FORMAT = 1
+_STATE = "state.json"
+_AGAIN = "start again with --overwrite"
+
+
+class Checkpoint:
+    """The state of a training in a folder, as of its last whole epoch.
+
+    ``state.json`` says what is trained on what, and names a file of tensors for each network
+    begun. A new state has new file names, and counts from the moment ``state.json`` is replaced,
+    so being killed at any moment leaves the old state or the new one.
+
+    Args:
+        folder: Where; it need not exist.
+        run: All that decides what comes out: a resumed training must have the same.
+    """
+
+    def __init__(self, folder: Path, run: dict[str, Any]) -> None:
+        self.folder, self.run = folder, run
+        self._members: list[dict[str, Any]] = []
+
+    def exists(self) -> bool:
+        """Whether there is a state to go on from."""
+        return (self.folder / _STATE).exists()
+
+    def start(self) -> None:
+        """Leave a mark that there is a training to go on with, though nothing is learned yet."""
+        write_files(self.folder, {_STATE: self._state()})
+
+    def save(self, number: int, fitting: Fitting) -> None:
+        """Keep the state of a network in place of its older state."""
+        content = save({name: value.contiguous() for name, value in fitting.tensors().items()})
+        file = f"{number}-{len(fitting.history)}.safetensors"
+        record = {
+            "file": file,
+            "checksum": checksum(content),
+            "best_epoch": fitting.best_epoch,
+            "history": fitting.history,
+        }
+        self._members[number:] = [record]
+        write_files(self.folder, {file: content, _STATE: self._state()})
+        self._sweep()
+
+    def load(self) -> None:
+        """Read a state that was saved, and refuse that of another training."""
+        path = self.folder / _STATE
+        state = parse_json(read_file(path, _AGAIN), path, _AGAIN)
+        if not isinstance(state, dict) or not isinstance(state.get("members"), list):
+            raise ModelError(f"{path} is no state of a training; {_AGAIN}")
+        if state.get("format") != FORMAT or state.get("treecaps") != treecaps.__version__:
+            raise ModelError(f"{path} was written by another version of treecaps; {_AGAIN}")
+        refuse_other(self.folder.parent, state.get("run"), self.run)
+        self._members = state["members"]
+
+    def restore(self, number: int, fitting: Fitting) -> bool:
+        """Bring a network into its saved state; tell whether there was one."""
+        if number >= len(self._members):
+            return False
+        record = self._members[number]
+        path = self.folder / str(record.get("file"))
+        content = read_file(path, _AGAIN)
+        try:
+            if checksum(content) != record["checksum"]:
+                raise ValueError  # noqa: TRY301
+            fitting.restore(load(content), record["history"], record["best_epoch"])
+        except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError):
+            raise ModelError(f"{path} is damaged; {_AGAIN}") from None
+        return True
+
+    def remove(self) -> None:
+        """Remove the state, when it is no longer needed."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _state(self) -> bytes:
+        return to_json_bytes(
+            {
+                "format": FORMAT,
+                "treecaps": treecaps.__version__,
+                "run": self.run,
+                "members": self._members,
+            }
+        )
+
+    def _sweep(self) -> None:
+        """Remove files that no state names any more."""
+        named = {_STATE, *(record["file"] for record in self._members)}
+        with suppress(OSError):
+            for path in self.folder.iterdir():
+                if path.name not in named:
+                    path.unlink()
+
+
+def refuse_other(folder: Path, found: Any, run: dict[str, Any]) -> None:
+    """Refuse to go on with a training of other data or options."""
+    found = found if isinstance(found, dict) else {}
+    run = json.loads(json.dumps(run))
+    if found == run:
+        return
+    old, new = _flatten(found), _flatten(run)
+    differing = [
+        f"{name} {show(old.get(name))} instead of {show(value)}"
+        for name, value in new.items()
+        if name != "data" and old.get(name) != value
+    ]
+    reason = ", ".join(differing) or "other data"
+    raise UsageError(
+        f"cannot resume {folder}: it was begun with {reason};"
+        " give the same data and options, or choose another --out"
+    )
+
+
+def _flatten(run: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in run.items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return flat

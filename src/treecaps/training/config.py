@@ -1,0 +1,42 @@
+"""How a network is trained."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from treecaps.errors import UsageError
+from treecaps.models.options import option
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How a network is trained. The help of ``treecaps train --set`` is made of this."""
+
+    epochs: int = option(30, "how often the training data are gone through")
+    batch_size: int = option(16, "programs a step")
+    learning_rate: float = option(1e-3, "the learning rate of RAdam at the beginning")
+    decay: Literal["cosine", "none"] = option(
+        "cosine", "how the learning rate goes down: along a cosine to zero, or not"
+    )
+    weight_decay: float = option(0.0, "decoupled weight decay")
+    patience: int | None = option(
+        None, "stop after so many epochs in a row that were no better on validation data"
+    )
+    vectors: Literal["parent", "coding", "word2vec", "random"] = option(
+        "parent", "how initial node vectors are learned from the training trees"
+    )
+    freeze_vectors: bool = option(False, "keep the node vectors as they begin")
+    val_share: float = option(0.1, "share of each class for validation, where no other data are")
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("epochs", self.epochs, 1),
+            ("batch_size", self.batch_size, 1),
+            ("patience", 1 if self.patience is None else self.patience, 1),
+            ("weight_decay", self.weight_decay, 0),
+        ):
+            if value < least:
+                raise UsageError(f"{name} must be at least {least}, not {value}")
+        if self.learning_rate <= 0:
+            raise UsageError(f"learning_rate must be above 0, not {self.learning_rate}")
+        if not 0 <= self.val_share < 1:
+            raise UsageError(f"val_share must be at least 0 and below 1, not {self.val_share}")

@@ -1,0 +1,198 @@
+"""What networks learn from: labelled trees as forests, for training and for validation."""
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import torch
+import xxhash
+from torch import Tensor
+
+from treecaps.data.corpus import Corpus
+from treecaps.data.forest import Forest, Longs
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.errors import DataError, UsageError
+from treecaps.syntax.tree import Tree
+
+Labels = Sequence[str | None]
+
+log = logging.getLogger("treecaps")
+
+UNKNOWN = -1
+"""The class of a program whose label the training data do not have."""
+
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Programs and their classes ``[B]``; ``UNKNOWN`` for a class that no network can name."""
+
+    forest: Forest
+    label: Tensor
+
+    def __len__(self) -> int:
+        return len(self.forest)
+
+
+@dataclass(frozen=True)
+class Data:
+    """All that a training sees.
+
+    Args:
+        trees: The training trees.
+        vocabulary: Their kinds.
+        labels: The names of the classes.
+        train: The training trees as a forest.
+        val: The validation trees; none where there is nothing to validate with.
+        facts: How many programs there are, for the model card.
+    """
+
+    trees: Sequence[Tree]
+    vocabulary: Vocabulary
+    labels: tuple[str, ...]
+    train: Examples
+    val: Examples
+    facts: dict[str, dict[str, Any]]
+
+    def fingerprint(self) -> str:
+        """Return a digest of everything that networks learn from."""
+        digest = xxhash.xxh3_128(repr((self.vocabulary.kinds, self.labels)).encode())
+        for examples in (self.train, self.val):
+            digest.update(examples.label.numpy().tobytes())
+            forest = examples.forest
+            for layer in forest.layers:
+                for array in (layer.offsets, layer.member):
+                    digest.update(array.tobytes())
+            for array in (forest.offsets, forest.window, forest.count):
+                digest.update(array.tobytes())
+        return digest.hexdigest()
+
+
+class Selection(Sequence[Tree]):
+    """Some of the trees of a sequence, taken from it when asked for: a corpus may be large."""
+
+    def __init__(self, trees: Sequence[Tree], rows: Longs) -> None:
+        self.trees, self.rows = trees, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Tree: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Selection": ...
+    def __getitem__(self, index: int | slice) -> "Tree | Selection":
+        if isinstance(index, slice):
+            return Selection(self.trees, self.rows[index])
+        return self.trees[int(self.rows[index])]
+
+
+def prepare(
+    trees: Sequence[Tree],
+    labels: Labels,
+    val: tuple[Sequence[Tree], Labels] | None,
+    *,
+    depths: Sequence[int],
+    val_share: float,
+    seed: int,
+) -> Data:
+    """Turn labelled trees into what networks learn from.
+
+    Args:
+        trees: Trees to learn from.
+        labels: Their labels; trees without one are left out.
+        val: Other trees and labels for validation.
+        depths: The window depth of each convolution layer.
+        val_share: Without other trees, this share of each class is set aside for validation.
+        seed: What chance begins with when it is set aside.
+    """
+    rows = _labelled(trees, labels, "training")
+    names = sorted({label for label in labels if label is not None})
+    if len(names) < 2:
+        raise UsageError(f"training needs at least two classes; there is only {names[0]!r}")
+    numbers = {name: number for number, name in enumerate(names)}
+    label = _encode(labels, rows, numbers)
+    facts: dict[str, dict[str, Any]] = {"training": _facts(trees, len(labels) - len(rows))}
+    if val is None:
+        chosen = _set_aside(label, val_share, seed)
+        val_trees, val_label = Selection(trees, rows[chosen]), label[chosen]
+        rows, label = rows[~chosen], label[~chosen]
+        facts["validation"] = {"name": "a part of the training data"}
+    else:
+        val_rows = _labelled(*val, "validation")
+        val_trees, val_label = Selection(val[0], val_rows), _encode(val[1], val_rows, numbers)
+        facts["validation"] = _facts(val[0], len(val[1]) - len(val_rows))
+        _note_unknown(val[1], numbers)
+    if not len(val_label):
+        log.warning("there is nothing to validate with: the networks of the last epoch are kept")
+    chosen_trees = Selection(trees, rows)
+    vocabulary = Vocabulary.of(chosen_trees)
+    facts["training"] |= {"programs": len(label), "classes": len(names)}
+    facts["validation"] |= {"programs": len(val_label), "classes": len(np.unique(val_label))}
+    return Data(
+        chosen_trees,
+        vocabulary,
+        tuple(names),
+        Examples(Forest.of(chosen_trees, vocabulary, depths), torch.from_numpy(label)),
+        Examples(Forest.of(val_trees, vocabulary, depths), torch.from_numpy(val_label)),
+        facts,
+    )
+
+
+def _facts(trees: Sequence[Tree], unlabelled: int) -> dict[str, Any]:
+    about = {"name": trees.name, "failed": len(trees.failures)} if isinstance(trees, Corpus) else {}
+    return {**about, "unlabelled": unlabelled}
+
+
+def _labelled(trees: Sequence[Tree], labels: Labels, what: str) -> Longs:
+    """Return the numbers of the trees that have labels, and complain where none has."""
+    if len(trees) != len(labels):
+        raise UsageError(f"{len(trees):,} {what} programs cannot have {len(labels):,} labels")
+    if not len(trees):
+        raise DataError(f"there are no {what} programs")
+    rows = np.flatnonzero([label is not None for label in labels])
+    if not len(rows):
+        raise DataError(
+            f"none of the {len(labels):,} {what} programs has a label; put them into one folder"
+            " per class, or add 'label' to each row"
+        )
+    if len(rows) < len(labels):
+        log.warning(
+            "left out %s of %s %s programs: they have no label",
+            f"{len(labels) - len(rows):,}",
+            f"{len(labels):,}",
+            what,
+        )
+    return rows
+
+
+def _encode(labels: Labels, rows: Longs, numbers: dict[str, int]) -> Longs:
+    return np.array([numbers.get(labels[row] or "", UNKNOWN) for row in rows.tolist()], np.int64)
+
+
+def _set_aside(label: Longs, share: float, seed: int) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+    """Choose programs of each class for validation; at least one stays, and where it can, goes."""
+    chosen = np.zeros(len(label), bool)
+    if not share:
+        return chosen
+    chance = np.random.default_rng([seed, 0])  # epochs count from 1
+    for number in range(int(label.max()) + 1):
+        rows = chance.permutation(np.flatnonzero(label == number))
+        chosen[rows[: min(max(1, round(share * len(rows))), len(rows) - 1)]] = True
+    return chosen
+
+
+def _note_unknown(labels: Labels, numbers: dict[str, int]) -> None:
+    unknown = Counter(label for label in labels if label is not None and label not in numbers)
+    if not unknown:
+        return
+    named = ", ".join(sorted(unknown)[:_NAMED]) + (", ..." if len(unknown) > _NAMED else "")
+    log.warning(
+        "%s validation programs count as wrong: the training data have no class %s",
+        f"{unknown.total():,}",
+        named,
+    )

@@ -1,0 +1,214 @@
+"""Fitting one network to its data, epoch by epoch."""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from treecaps.errors import DataError, TrainingError
+from treecaps.models.trained import batches
+from treecaps.models.treecaps import Capsules, TreeCaps
+from treecaps.nn.batch import Batch
+from treecaps.training.config import TrainingConfig
+from treecaps.training.examples import UNKNOWN, Data
+from treecaps.training.presets import Preset
+from treecaps.vectors.learn import learn_vectors
+
+Step = Callable[[float, float], None]
+"""Called after each step with the share of the epoch that is done, and the loss."""
+
+
+class Fitting:
+    """A network on its way through the epochs.
+
+    All chance comes from the seed and the number of the epoch, so a fitting that goes on from a
+    saved state ends exactly as one that was never interrupted.
+
+    Args:
+        preset: The network, and how it is trained.
+        data: What it learns from.
+        seed: What chance begins with.
+    """
+
+    def __init__(self, preset: Preset, data: Data, seed: int) -> None:
+        self.config, self.data, self.seed = preset.training, data, seed
+        self.history: list[dict[str, Any]] = []
+        self.best: dict[str, Tensor] = {}
+        self.best_epoch = 0
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.network = TreeCaps(preset.network, len(data.vocabulary), len(data.labels))
+        self.network.vectors.requires_grad_(not self.config.freeze_vectors)
+        self.optimizer = torch.optim.RAdam(
+            [weight for weight in self.network.parameters() if weight.requires_grad],
+            lr=self.config.learning_rate,
+            weight_decay=self.config.weight_decay,
+            decoupled_weight_decay=True,
+        )
+        self._val = list(batches(data.val.forest))
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are done, or patience is at its end."""
+        epochs, patience = len(self.history), self.config.patience
+        return epochs >= self.config.epochs or (
+            patience is not None and len(self.data.val) > 0 and epochs - self.best_epoch >= patience
+        )
+
+    def begin(self) -> None:
+        """Give the network the vectors it starts from, learned from the training trees."""
+        size = self.network.config.vector_size
+        try:
+            vectors = learn_vectors(self.data.trees, self.config.vectors, size, self.seed)
+        except DataError as error:
+            raise DataError(f"{error}; begin with --set vectors=random") from None
+        values = torch.from_numpy(vectors.for_vocabulary(self.data.vocabulary))
+        with torch.no_grad():
+            # Vectors of length 1 are too short for the layers above, which expect numbers of
+            # the order of 1.
+            self.network.vectors.copy_(values * math.sqrt(size))
+
+    def run_epoch(self, step: Step) -> dict[str, Any]:
+        """Go through the training data once, validate, and return the epoch's figures."""
+        epoch = len(self.history) + 1
+        begun = time.perf_counter()
+        chance = np.random.default_rng([self.seed, epoch])
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(chance.integers(2**63)))
+            figures = self._learn(chance.permutation(len(self.data.train)), step)
+        learned = time.perf_counter()
+        figures |= self._validate()
+        figures["seconds"] = time.perf_counter() - begun
+        figures["programs_per_second"] = len(self.data.train) / (learned - begun)
+        figures = {"epoch": epoch, **figures}
+        self.history.append(figures)
+        if self._is_best():
+            self.best_epoch = epoch
+            self.best = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
+        return figures
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return every number that the next epoch depends on, and the best weights."""
+        found = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        found |= {f"best.{name}": value for name, value in self.best.items()}
+        for number, state in self.optimizer.state_dict()["state"].items():
+            found |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
+        return found
+
+    def restore(
+        self, tensors: dict[str, Tensor], history: list[dict[str, Any]], best_epoch: int
+    ) -> None:
+        """Go back to a state that ``tensors`` returned."""
+        parts: dict[str, dict[str, Tensor]] = {"network": {}, "best": {}, "optimizer": {}}
+        for key, tensor in tensors.items():
+            part, _, name = key.partition(".")
+            parts[part][name] = tensor
+        self.network.load_state_dict(parts["network"])
+        states: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in parts["optimizer"].items():
+            number, _, name = key.partition(".")
+            states.setdefault(int(number), {})[name] = tensor
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": states, "param_groups": groups})
+        self.best, self.history, self.best_epoch = parts["best"], history, best_epoch
+
+    def _learn(self, order: "np.ndarray[Any, np.dtype[np.int64]]", step: Step) -> dict[str, Any]:
+        size, programs = self.config.batch_size, len(order)
+        steps = math.ceil(programs / size)
+        done = len(self.history) * steps
+        rate = 0.0
+        sums = torch.zeros(4)
+        norms = 0.0
+        self.network.train()
+        for number in range(steps):
+            rows = order[number * size : (number + 1) * size]
+            batch = Batch.of(self.data.train.forest.select(rows))
+            label = self.data.train.label[rows]
+            rate = _rate(self.config, (done + number) / (self.config.epochs * steps))
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate
+            self.optimizer.zero_grad()
+            capsules: Capsules = self.network(batch)
+            loss = self.network.loss(capsules, label)
+            loss.backward()  # type: ignore[no-untyped-call]
+            norm = self._gradient_norm()
+            if not math.isfinite(loss.item() + norm):
+                raise TrainingError(
+                    f"the loss left all bounds in epoch {len(self.history) + 1}; try a lower"
+                    f" learning rate: --set learning_rate={self.config.learning_rate / 5:g}"
+                )
+            self.optimizer.step()
+            sums += len(rows) * torch.stack([loss.detach(), *_measure(capsules, label)])
+            norms += norm
+            step((number + 1) / steps, loss.item())
+        names = ("loss", "accuracy", "right_length", "coupling_entropy")
+        return {
+            **dict(zip(names, (sums / programs).tolist(), strict=True)),
+            "gradient_norm": norms / steps,
+            "learning_rate": rate,
+        }
+
+    def _gradient_norm(self) -> float:
+        weights = self.optimizer.param_groups[0]["params"]
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        return torch.nn.utils.get_total_norm(gradients).item()
+
+    def _validate(self) -> dict[str, Any]:
+        """Return the accuracy and the loss on validation data; nothing where there are none."""
+        if not len(self.data.val):
+            return {"val_accuracy": None, "val_loss": None}
+        right = known = 0
+        loss = 0.0
+        self.network.eval()
+        with torch.no_grad():
+            for begin, batch in self._val:
+                label = self.data.val.label[begin : begin + len(batch)]
+                capsules: Capsules = self.network(batch)
+                right += int((capsules.lengths.argmax(1) == label).sum())
+                # A class that the network cannot name has no loss.
+                if count := int((label != UNKNOWN).sum()):
+                    loss += count * self._loss_of_known(capsules, label)
+                    known += count
+        return {"val_accuracy": right / len(self.data.val), "val_loss": loss / max(known, 1)}
+
+    def _loss_of_known(self, capsules: Capsules, label: Tensor) -> float:
+        known = label != UNKNOWN
+        if not bool(known.all()):
+            capsules = Capsules(**{name: value[known] for name, value in vars(capsules).items()})
+        return self.network.loss(capsules, label[known]).item()
+
+    def _is_best(self) -> bool:
+        if not self.best_epoch or not len(self.data.val):
+            return True
+        newest, best = self.history[-1], self.history[self.best_epoch - 1]
+        return (newest["val_accuracy"], -newest["val_loss"]) > (
+            best["val_accuracy"],
+            -best["val_loss"],
+        )
+
+
+def _rate(config: TrainingConfig, share: float) -> float:
+    """Return the learning rate when a share of all steps is done."""
+    if config.decay == "none":
+        return config.learning_rate
+    return config.learning_rate * (1 + math.cos(math.pi * share)) / 2
+
+
+@torch.no_grad()
+def _measure(capsules: Capsules, label: Tensor) -> list[Tensor]:
+    """Return the accuracy, the mean length of the right code capsule, and how even routing is.
+
+    The last is the entropy of the coupling divided by the largest it can have: 1 where every
+    capsule below gives all classes the same, 0 where each gives all to one class.
+    """
+    right = capsules.lengths.gather(1, label.unsqueeze(1))
+    entropy = torch.special.entr(capsules.coupling).sum(2).mean()
+    return [
+        (capsules.lengths.argmax(1) == label).float().mean(),
+        right.mean(),
+        entropy / math.log(capsules.coupling.shape[2]),
+    ]

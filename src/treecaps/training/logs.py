@@ -1,0 +1,43 @@
+"""Figures for TensorBoard."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from treecaps.errors import tell
+
+log = logging.getLogger("treecaps")
+
+
+class Logs:
+    """Writes the figures of a network's epochs into a folder, after those of its history."""
+
+    def __init__(self, folder: Path, history: list[dict[str, Any]]) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer: Any = None
+        # A killed training may have logged an epoch that it did not keep.
+        first = len(history) + 1 if history else None
+        try:
+            self._writer = SummaryWriter(str(folder), purge_step=first)
+        except OSError as error:
+            log.warning("there will be no logs for TensorBoard: %s", tell(error))
+
+    def add(self, figures: dict[str, Any]) -> None:
+        """Write the figures of one epoch."""
+        if self._writer is None:
+            return
+        try:
+            for name, value in figures.items():
+                if name != "epoch" and value is not None:
+                    self._writer.add_scalar(name, value, figures["epoch"])
+            self._writer.flush()
+        except OSError as error:
+            # Logs are a help; what was learned goes on.
+            log.warning("no more logs for TensorBoard: %s", tell(error))
+            self._writer = None
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._writer is not None:
+            self._writer.close()

@@ -1,0 +1,93 @@
+"""Presets: what a network is and how it is trained, under one name."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from treecaps.errors import UsageError
+from treecaps.models.settings import allowed, from_json, from_text, show, types_of, unknown_name
+from treecaps.models.treecaps import TreeCapsConfig
+from treecaps.training.config import TrainingConfig
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A network and how it is trained."""
+
+    network: TreeCapsConfig
+    training: TrainingConfig
+
+
+PRESETS = {
+    "default": Preset(
+        TreeCapsConfig(
+            hidden=(64,),
+            channels=64,
+            per_channel=True,
+            statics=1,
+            static_iterations=1,
+            counts="log",
+            gated=True,
+        ),
+        TrainingConfig(learning_rate=5e-3),
+    ),
+    "paper": Preset(TreeCapsConfig(), TrainingConfig()),
+}
+
+_LEAST = {"window_depth": 2, "secondary": 0}
+"""The least values of whole numbers, where it is not 1."""
+
+
+def get_preset(name: str) -> Preset:
+    """Return the preset of a name."""
+    if name not in PRESETS:
+        raise UsageError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+def apply_settings(preset: Preset, settings: Iterable[str] | Mapping[str, Any]) -> Preset:
+    """Return a preset with some options set, given as ``name=value`` or by name."""
+    types = {part: types_of(type(getattr(preset, part))) for part in ("network", "training")}
+    changes: dict[str, dict[str, Any]] = {"network": {}, "training": {}}
+    typed = isinstance(settings, Mapping)
+    pairs = settings.items() if isinstance(settings, Mapping) else map(_split, settings)
+    for name, value in pairs:
+        part = next((part for part in types if name in types[part]), None)
+        if part is None:
+            raise unknown_name(name, [name for part in types.values() for name in part])
+        kind = types[part][name]
+        try:
+            changes[part][name] = from_json(kind, value) if typed else from_text(kind, value)
+        except ValueError:
+            raise UsageError(f"{name} must be {allowed(kind)}, not {value!r}") from None
+    _check_sizes(changes["network"])
+    return Preset(
+        replace(preset.network, **changes["network"]),
+        replace(preset.training, **changes["training"]),
+    )
+
+
+def _check_sizes(network: dict[str, Any]) -> None:
+    for name, value in network.items():
+        if name == "window_dropout" and not 0 <= value < 1:
+            raise UsageError(f"{name} must be at least 0 and below 1, not {value}")
+        numbers = value if isinstance(value, tuple) else (value,)
+        least = _LEAST.get(name, 1)
+        if any(type(number) is int and number < least for number in numbers):
+            raise UsageError(f"{name} must be at least {least}, not {show(value)}")
+
+
+def _split(setting: str) -> tuple[str, str]:
+    name, equals, text = setting.partition("=")
+    if not equals:
+        raise UsageError(f"{setting!r} is no setting; write name=value")
+    return name.strip(), text
+
+
+def options(preset: Preset) -> list[tuple[str, Any, str]]:
+    """Return the name, the value and the help of each option of a preset."""
+    return [
+        (field.name, getattr(part, field.name), field.metadata["help"])
+        for part in (preset.network, preset.training)
+        for field in fields(part)
+    ]

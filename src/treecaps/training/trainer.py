@@ -1,0 +1,268 @@
+"""Training: labelled trees in, a trained model and its folder out."""
+
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from treecaps.data.corpus import Corpus
+from treecaps.errors import TrainingError, UsageError
+from treecaps.models.files import to_json_bytes
+from treecaps.models.settings import to_json
+from treecaps.models.trained import TrainedModel
+from treecaps.syntax.frontends import get_frontend
+from treecaps.syntax.tree import Tree
+from treecaps.training.checkpoint import Checkpoint, refuse_other
+from treecaps.training.ensemble import weigh
+from treecaps.training.examples import UNKNOWN, Data, Labels, prepare
+from treecaps.training.fitting import Fitting
+from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, claim, is_complete
+from treecaps.training.logs import Logs
+from treecaps.training.presets import Preset, get_preset
+
+_MAX_SEED = 2**32
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where a training is: in which epoch of which network, how much of all is done."""
+
+    member: int
+    epoch: int
+    share: float
+    loss: float
+
+
+OnStep = Callable[[Moment], None]
+OnEpoch = Callable[[int, dict[str, Any]], None]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training that was interrupted, with the best model until then if there is one."""
+
+    def __init__(self, model: TrainedModel | None) -> None:
+        super().__init__("interrupted")
+        self.model = model
+
+
+def train(
+    trees: Sequence[Tree],
+    labels: Labels | None = None,
+    *,
+    val: Corpus | tuple[Sequence[Tree], Labels] | None = None,
+    preset: Preset | str = "default",
+    seed: int = 0,
+    ensemble: int = 1,
+    frontend: str = "tree-sitter",
+    comments: bool = False,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    command: str | None = None,
+    on_step: OnStep | None = None,
+    on_epoch: OnEpoch | None = None,
+) -> TrainedModel:
+    """Train a classifier.
+
+    Args:
+        trees: A corpus, or any trees with ``labels``.
+        labels: The class of each tree; trees without one are left out.
+        val: Data to choose the best epoch with; by default a share of the training data.
+        preset: The network and how it is trained, or the name of a preset.
+        seed: The same data, options and seed give the same model.
+        ensemble: How many networks are trained, with ``seed``, ``seed + 1`` and so on.
+        frontend: The front end that made the trees, unless they are a corpus.
+        comments: Whether comments are nodes of the trees, unless they are a corpus.
+        folder: Where the model is kept; also checkpoints, so that a killed training can go on.
+        resume: Go on with the training that was begun in the folder.
+        overwrite: Replace the model or training that is in the folder.
+        command: What was typed, for the model card.
+        on_step: Called after each batch.
+        on_epoch: Called after each epoch with the network's number and the figures.
+
+    Raises:
+        Interrupted: On Ctrl-C; the best until then is in the folder, and in the exception.
+        TrainingError: The loss left all bounds; the best until then is in the folder.
+    """
+    if ensemble < 1:
+        raise UsageError(f"an ensemble has at least 1 network, not {ensemble}")
+    if not 0 <= seed <= _MAX_SEED - ensemble:
+        raise UsageError(f"a seed lies between 0 and {_MAX_SEED - ensemble:,}, not at {seed:,}")
+    preset = get_preset(preset) if isinstance(preset, str) else preset
+    home = Path(folder) if folder else None
+    if home:
+        claim(home, resume=resume, overwrite=overwrite)
+    if isinstance(trees, Corpus):
+        frontend, comments = trees.about["frontend"], trees.about["comments"]
+        labels = trees.labels if labels is None else labels
+    if labels is None:
+        raise UsageError("trees that are no corpus need labels")
+    data = prepare(
+        trees,
+        labels,
+        (val, val.labels) if isinstance(val, Corpus) else val,
+        depths=preset.network.depths,
+        val_share=preset.training.val_share,
+        seed=seed,
+    )
+    run = {
+        "data": data.fingerprint(),
+        "seed": seed,
+        "ensemble": ensemble,
+        "network": to_json(preset.network),
+        "training": to_json(preset.training),
+    }
+    if home and resume and is_complete(home):
+        model = TrainedModel.load(home)
+        refuse_other(home, {**model.card.get("run", {}), "network": to_json(model.config)}, run)
+        return model
+    card: dict[str, Any] = {
+        "data": data.facts,
+        "run": {name: value for name, value in run.items() if name != "network"},
+        "versions": _versions(frontend),
+    }
+    if command:
+        card["command"] = command
+    checkpoint = Checkpoint(home / CHECKPOINT, run) if home else None
+    training = _Training(preset, data, home, checkpoint, frontend, comments, card)
+    return training.run(resume, on_step or (lambda moment: None), on_epoch or (lambda *_: None))
+
+
+@dataclass
+class _Training:
+    preset: Preset
+    data: Data
+    home: Path | None
+    checkpoint: Checkpoint | None
+    frontend: str
+    comments: bool
+    card: dict[str, Any]
+    fittings: list[Fitting] = field(default_factory=list)
+
+    def run(self, resume: bool, on_step: OnStep, on_epoch: OnEpoch) -> TrainedModel:
+        """Train all networks, and keep the best until then whatever happens."""
+        if self.checkpoint:
+            if resume and self.checkpoint.exists():
+                self.checkpoint.load()
+            else:
+                self.checkpoint.start()
+        try:
+            for number in range(self.card["run"]["ensemble"]):
+                self._fit(number, on_step, on_epoch)
+        except KeyboardInterrupt:
+            raise Interrupted(self._keep("interrupted")) from None
+        except TrainingError as error:
+            kept = self._keep("diverged")
+            where = f"; the best until then is in {self.home}" if kept and self.home else ""
+            raise TrainingError(f"{error}{where}") from None
+        model = self._model()
+        self._save(model)
+        if self.checkpoint:
+            self.checkpoint.remove()
+        return model
+
+    def _fit(self, number: int, on_step: OnStep, on_epoch: OnEpoch) -> None:
+        seed, members = self.card["run"]["seed"], self.card["run"]["ensemble"]
+        fitting = Fitting(self.preset, self.data, seed + number)
+        if not (self.checkpoint and self.checkpoint.restore(number, fitting)):
+            fitting.begin()
+        self.fittings.append(fitting)
+        epochs = self.preset.training.epochs
+
+        def step(share: float, loss: float) -> None:
+            epoch = len(fitting.history)
+            done = (number + (epoch + share) / epochs) / members
+            on_step(Moment(number, epoch + 1, done, loss))
+
+        logs = Logs(self.home / LOGS / str(number), fitting.history) if self.home else None
+        try:
+            while not fitting.finished:
+                figures = fitting.run_epoch(step)
+                if self.checkpoint:
+                    self.checkpoint.save(number, fitting)
+                if logs:
+                    logs.add(figures)
+                on_epoch(number, figures)
+        finally:
+            if logs:
+                logs.close()
+
+    def _keep(self, reason: str) -> TrainedModel | None:
+        """Make a model of the best until now, if there is any."""
+        if not any(fitting.best for fitting in self.fittings):
+            return None
+        self.card["stopped"] = reason
+        model = self._model()
+        self._save(model)
+        return model
+
+    def _model(self) -> TrainedModel:
+        """Put the best networks together."""
+        fittings = [fitting for fitting in self.fittings if fitting.best]
+        for fitting in fittings:
+            fitting.network.load_state_dict(fitting.best)
+        networks = tuple(fitting.network.requires_grad_(True) for fitting in fittings)
+        model = TrainedModel(
+            networks,
+            (1 / len(networks),) * len(networks),
+            self.data.vocabulary,
+            self.data.labels,
+            self.frontend,
+            self.comments,
+        )
+        forest, label = self.data.val.forest, self.data.val.label
+        if len(networks) > 1:
+            known = label != UNKNOWN
+            alone = [replace(model, members=(one,), weights=(1.0,)) for one in networks]
+            lengths = torch.stack([each.lengths(forest)[known] for each in alone])
+            target = torch.nn.functional.one_hot(label[known], len(self.data.labels))
+            weights = weigh(lengths.double().numpy(), target.double().numpy())
+            model = replace(model, weights=tuple(weights))
+        histories = [fitting.history for fitting in fittings]
+        figures = {
+            "epochs": sum(map(len, histories)),
+            "seconds": sum(epoch["seconds"] for history in histories for epoch in history),
+            **_validation_figures(model.lengths(forest), label),
+        }
+        members = [
+            {
+                "seed": fitting.seed,
+                "epochs": len(fitting.history),
+                "best_epoch": fitting.best_epoch,
+                "validation_accuracy": fitting.history[fitting.best_epoch - 1]["val_accuracy"],
+            }
+            for fitting in fittings
+        ]
+        return replace(model, card={**self.card, "figures": figures, "members": members})
+
+    def _save(self, model: TrainedModel) -> None:
+        if self.home:
+            histories = [fitting.history for fitting in self.fittings]
+            model.save(self.home, {HISTORY: to_json_bytes({"members": histories})})
+
+
+def _validation_figures(lengths: Tensor, label: Tensor) -> dict[str, float]:
+    if not len(label):
+        return {}
+    guess = lengths.argmax(1)
+    classes = torch.from_numpy(np.union1d(label, guess)).unsqueeze(1)
+    is_label, is_guess = label == classes, guess == classes
+    f1 = 2 * (is_label & is_guess).sum(1) / (is_label.sum(1) + is_guess.sum(1))
+    return {
+        "validation_accuracy": (guess == label).double().mean().item(),
+        "validation_macro_f1": f1.mean().item(),
+    }
+
+
+def _versions(frontend: str) -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        **get_frontend(frontend).versions(),
+    }

@@ -1,0 +1,114 @@
+"""Learn vectors for the kinds of nodes, in one of several ways."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+import treecaps
+from treecaps.data.corpus import Corpus
+from treecaps.data.forest import Floats, Forest
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.errors import DataError, UsageError
+from treecaps.syntax.tree import Tree
+from treecaps.vectors import METHODS
+from treecaps.vectors.kind_vectors import KindVectors
+
+_MAX_SIZE = 4096
+
+
+def learn_vectors(
+    trees: Sequence[Tree],
+    method: str = "parent",
+    size: int = 30,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> KindVectors:
+    """Learn a vector for each kind of node that occurs in some trees, without labels.
+
+    Args:
+        trees: A corpus, or any trees.
+        method: ``parent``, ``coding``, ``word2vec`` (needs ``treecaps[vectors]``) or ``random``.
+        size: V, how many numbers a vector has.
+        seed: The same trees and seed give the same vectors.
+        progress: Called with the share done, from 0 to 1, while learning.
+    """
+    if method not in METHODS:
+        raise UsageError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
+    if not 1 <= size <= _MAX_SIZE:
+        raise UsageError(f"vectors have from 1 to {_MAX_SIZE:,} numbers, not {size:,}")
+    if not 0 <= seed < 2**32:
+        raise UsageError(f"a seed lies between 0 and {2**32 - 1:,}; {seed:,} does not")
+    if not len(trees):
+        raise DataError("there are no trees to learn vectors from")
+    step = progress or (lambda share: None)
+    vocabulary = Vocabulary.of(trees)
+    forest = Forest.of(trees, vocabulary)
+    windows, kinds = forest.layers[0], len(vocabulary)
+    counts = np.bincount(forest.window, weights=forest.count, minlength=len(windows))
+    counts = counts.astype(np.int64)
+    if method != "random" and (len(windows.member) == len(windows) or kinds <= 2):
+        raise DataError(
+            "there is nothing to learn vectors from: no node has children"
+            if kinds > 2
+            else "there is nothing to learn vectors from: all nodes are of one kind"
+        )
+    # Only what is used is loaded.
+    if method == "parent":
+        from treecaps.vectors.parent import learn_parent
+
+        with _one_thread():
+            values = learn_parent(windows, counts, kinds, size, seed, step)
+    elif method == "coding":
+        from treecaps.vectors.coding import leaf_shares, learn_coding
+
+        shares = leaf_shares(trees, vocabulary, windows)
+        with _one_thread():
+            values = learn_coding(windows, counts, shares, kinds, size, seed, step)
+    elif method == "word2vec":
+        from treecaps.vectors.word2vec import learn_word2vec
+
+        values = learn_word2vec(windows, counts, kinds, size, seed, step)
+    else:
+        from treecaps.vectors.random import draw_random
+
+        values = draw_random(kinds, size, seed)
+    nodes = np.bincount(windows.member[windows.offsets[:-1]], weights=counts, minlength=kinds)
+    return KindVectors(
+        vocabulary=vocabulary,
+        values=_normalise(values),
+        counts=nodes.astype(np.int64),
+        method=method,
+        data=trees.name if isinstance(trees, Corpus) else "",
+        seed=seed,
+        version=treecaps.__version__,
+    )
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let torch work in one thread for a while.
+
+    The steps are small: on a busy computer, threads that wait for each other make them ten times
+    slower. And sums do not depend on the number of cores.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _normalise(values: Floats) -> Floats:
+    """Bring the vectors of all methods to one scale, and give the unknown kind the mean vector.
+
+    The mean square length of the known kinds' vectors becomes 1, so that a number is of the order
+    of ``1 / sqrt(V)``. One factor for all: directions and relations of lengths stay.
+    """
+    known = values[1:]
+    known = known / np.sqrt(np.square(known).sum(1).mean())
+    normal: Floats = np.concatenate([known.mean(0, keepdims=True), known]).astype(np.float32)
+    return normal

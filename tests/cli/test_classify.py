@@ -1,0 +1,167 @@
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.test_cli import PROGRAMS, bad_files, run
+from tests.inference.examples import LABELS, save_small_model, small_model
+from treecaps.inference.classify import Classification, classify
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_small_model(tmp_path_factory.mktemp("model"))
+
+
+def type_in(monkeypatch: pytest.MonkeyPatch, code: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(code)))
+
+
+def test_each_file_is_a_line(model: Path, run_here: Run) -> None:
+    file = PROGRAMS / "gcd/gcd.c"
+    done = run_here("classify", "--model", model, PROGRAMS / "stack", file, "--workers", "1")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 14
+    (result,) = classify(small_model(), [file])
+    assert isinstance(result, Classification)
+    first, *rest = result.top
+    others = [f"{label} {share:.2f} ({length:.2f})" for label, share, length in rest]
+    assert lines[-1] == (
+        f"{file}: {first.label}, probability {first.probability:.2f}, length {first.length:.2f};"
+        f" then {others[0]}, {others[1]}"
+    )
+
+
+def test_one_class_or_all_can_be_named(model: Path, run_here: Run) -> None:
+    words = ("classify", "--model", model, PROGRAMS / "gcd/gcd.c", "--top")
+    assert "then" not in run_here(*words, "1").stdout
+    assert all(label in run_here(*words, "99").stdout for label in LABELS)
+
+
+def test_json_is_an_object_a_line_and_failures_are_among_them(
+    model: Path, tmp_path: Path, run_here: Run
+) -> None:
+    good, none = PROGRAMS / "gcd/gcd.c", tmp_path / "none.c"
+    done = run_here("classify", "--model", model, "--json", good, none, good, "--top", "2")
+    assert (done.returncode, done.stderr) == (1, "")
+    first, second, third = map(json.loads, done.stdout.splitlines())
+    assert first == third
+    assert list(first) == ["id", "label", "probability", "length", "top"]
+    assert [list(candidate) for candidate in first["top"]] == [
+        ["label", "probability", "length"]
+    ] * 2
+    assert first["id"] == str(good)
+    assert second == {
+        "id": str(none),
+        "error": {"code": "unreadable", "message": "no such file or directory"},
+    }
+
+
+def test_standard_input_is_read(
+    model: Path, run_here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("classify", "--model", model, "--json", "-")
+    code = (PROGRAMS / "gcd/gcd.c").read_bytes()
+    type_in(monkeypatch, code)
+    found = json.loads(run_here(*words, "--language", "c").stdout)
+    (result,) = classify(small_model(), [PROGRAMS / "gcd/gcd.c"])
+    assert isinstance(result, Classification)
+    assert found == {**result.to_dict(), "id": "-"}
+    type_in(monkeypatch, code)
+    done = run_here(*words)
+    assert done.returncode == 1
+    assert "name it with --language" in json.loads(done.stdout)["error"]["message"]
+    done = run_here(*words, "-")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "only once" in done.stderr
+
+
+def test_bad_input_gives_a_line_and_loses_nothing(
+    model: Path, tmp_path: Path, run_here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = bad_files(tmp_path)
+    said["line.c"] = "larger than 1 MB"  # 10 MB in a line take seconds
+    monkeypatch.chdir(tmp_path)
+    done = run_here("classify", "--model", model, "--max-mb", "1", *said, PROGRAMS / "gcd/gcd.c")
+    assert done.returncode == 1
+    shown = {line.split(":")[0] for line in done.stdout.splitlines()}
+    errors = {line.split(":")[0]: line for line in done.stderr.splitlines()}
+    said["huge.c"] = "larger than 1 MB"
+    for name, message in said.items():
+        if message:
+            assert message in errors[name]
+        else:
+            assert name in shown
+    assert len(shown) + len(errors) == len(said) + 1
+
+
+@pytest.mark.parametrize("broken", ["none", "empty", "cut off", "no labels"])
+def test_a_broken_model_is_said_in_a_line(broken: str, tmp_path: Path, run_here: Run) -> None:
+    folder = tmp_path / "model"
+    if broken != "none":
+        save_small_model(folder)
+    if broken == "empty":
+        for file in folder.iterdir():
+            file.unlink()
+    if broken == "cut off":
+        tensors = folder / "model.safetensors"
+        tensors.write_bytes(tensors.read_bytes()[:-100])
+    if broken == "no labels":
+        (folder / "labels.json").unlink()
+    done = run_here("classify", "--model", folder, PROGRAMS / "gcd/gcd.c")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("treecaps: error: ")
+    assert str(folder) in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["classify", "x.c"],
+        ["classify", "--model", "m"],
+        ["classify", "--model", "m", "x.c", "--top", "0"],
+        ["classify", "--model", "m", "x.c", "--frontend", "ast"],
+        ["classify", "--model", "m", "x.c", "--workers", "0"],
+        ["evaluate"],
+        ["evaluate", "m"],
+    ],
+)
+def test_wrong_use_exits_with_2(words: list[str], run_here: Run) -> None:
+    done = run_here(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr
+
+
+def test_an_unknown_language_is_said(model: Path, run_here: Run) -> None:
+    file = PROGRAMS / "gcd/gcd.c"
+    done = run_here("classify", "--model", model, file, "--language", "cobol")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cobol" in done.stderr
+
+
+def test_it_works_in_a_process_of_its_own(model: Path) -> None:
+    code = (PROGRAMS / "gcd/gcd.py").read_bytes()
+    words = ("classify", "--model", model, "-", "--language", "python", PROGRAMS / "stack/stack.c")
+    done = run(*words, stdin=code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("-: ")
+    assert done.stdout.count("\n") == 2
+
+
+@pytest.mark.parametrize("name", ["classify", "evaluate"])
+def test_help_loads_nothing_heavy(name: str) -> None:
+    script = (
+        "import sys\n"
+        "from treecaps.cli.main import main\n"
+        f"sys.argv = ['treecaps', '{name}', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numpy', 'matplotlib', 'rich', 'sklearn', 'torch'} & set(sys.modules)))\n"
+    )
+    assert subprocess.check_output([sys.executable, "-c", script], text=True).endswith("[]\n")

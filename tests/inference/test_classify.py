@@ -1,0 +1,133 @@
+import itertools
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import treecaps
+from tests.conftest import EXAMPLES
+from tests.inference.examples import LABELS, small_model
+from treecaps.data.forest import Forest
+from treecaps.errors import Failure, UsageError
+from treecaps.inference import classify as module
+from treecaps.inference.classify import Candidate, Classification, classify
+from treecaps.syntax.program import Program
+
+
+def answer_slowly(path: Path) -> list[Candidate]:
+    """Return all classes of one file, best first, the long and obvious way."""
+    model = small_model()
+    forest = Forest.of([treecaps.parse_file(path)], model.vocabulary, model.depths)
+    (lengths,) = model.lengths(forest).tolist()
+    total = sum(map(math.exp, lengths))
+    found = [
+        Candidate(label, math.exp(length) / total, length)
+        for label, length in zip(LABELS, lengths, strict=True)
+    ]
+    return sorted(found, key=lambda candidate: -candidate.length)
+
+
+def test_answers_are_those_of_one_program_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CHUNK_PROGRAMS", 3)
+    files = EXAMPLES[::4]
+    results = list(classify(small_model(), files, top=4, workers=2))
+    assert [result.id for result in results] == [str(path) for path in files]
+    for path, result in zip(files, results, strict=True):
+        assert isinstance(result, Classification)
+        slow = answer_slowly(path)
+        assert [candidate.label for candidate in result.top] == [other.label for other in slow]
+        for candidate, other in zip(result.top, slow, strict=True):
+            assert candidate.probability == pytest.approx(other.probability, abs=1e-5)
+            assert candidate.length == pytest.approx(other.length, abs=1e-5)
+        assert (result.label, result.probability, result.length) == result.top[0]
+
+
+def test_probabilities_are_the_models() -> None:
+    model = small_model()
+    (result,) = classify(model, [EXAMPLES[0]], top=9)
+    assert isinstance(result, Classification)
+    forest = Forest.of([treecaps.parse_file(EXAMPLES[0])], model.vocabulary, model.depths)
+    expected = sorted(model.probabilities(forest)[0].tolist(), reverse=True)
+    assert [candidate.probability for candidate in result.top] == pytest.approx(expected)
+    assert sum(expected) == pytest.approx(1)
+
+
+def test_bad_programs_are_results_in_their_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CHUNK_NODES", 1)
+    (tmp_path / "binary.c").write_bytes(b"\x7fELF\x02\x01\x01" + bytes(5000))
+    (tmp_path / "empty.c").touch()
+    gone = Failure("before", "record", "is no program")
+    programs: list[Program | Failure | str | Path] = [
+        gone,
+        Program.of("int main() { return 0; }", "c", id="mine"),
+        tmp_path / "none.c",
+        str(EXAMPLES[0]),
+        tmp_path / "binary.c",
+        tmp_path / "empty.c",
+    ]
+    results = list(classify(small_model(), programs))
+    assert results[0] == gone
+    assert results[2] == Failure(
+        str(tmp_path / "none.c"), "unreadable", "no such file or directory"
+    )
+    assert isinstance(results[4], Failure)
+    assert results[4].code == "binary"
+    good = [results[number] for number in (1, 3, 5)]
+    assert all(isinstance(result, Classification) for result in good)
+    assert [result.id for result in good] == ["mine", str(EXAMPLES[0]), str(tmp_path / "empty.c")]
+
+
+def test_kinds_that_were_not_in_training_are_no_trouble() -> None:
+    model = small_model()
+    program = Program.of("fn f() -> u8 { unsafe { async { loop { yield 1 } } } }", "rust")
+    tree = treecaps.parse_code(program.text, "rust")
+    assert (model.vocabulary.encode(tree) == 0).any()
+    (result,) = classify(model, [program])
+    assert isinstance(result, Classification)
+    assert result.label in LABELS
+
+
+def test_a_large_file_is_classified() -> None:
+    line = "int f{0}(int a) {{ while (a) {{ a = a * {0} + g(a, {0}); }} return a; }}\n"
+    code = "".join(map(line.format, range(6000)))
+    (result,) = classify(small_model(), [Program.of(code, "c")])
+    assert isinstance(result, Classification)
+    assert 0 <= result.length <= 1
+
+
+def test_programs_may_be_without_end() -> None:
+    read = 0
+
+    def programs() -> Iterator[Program]:
+        nonlocal read
+        for read in itertools.count(1):
+            yield Program.of("int a;", "c", id=str(read))
+
+    results = classify(small_model(), programs(), top=1, workers=1)
+    found = list(itertools.islice(results, 300))
+    results.close()
+    assert [result.id for result in found] == [str(number) for number in range(1, 301)]
+    assert read < 3000
+
+
+def test_nothing_gives_nothing_and_some_class_must_be_named() -> None:
+    assert list(classify(small_model(), [])) == []
+    with pytest.raises(UsageError, match="name one or more"):
+        classify(small_model(), [], top=0)
+
+
+def test_the_dictionary_keeps_its_shape() -> None:
+    top = (Candidate("a", 0.6, 0.9), Candidate("b", 0.4, 0.5))
+    assert Classification("x.c", *top[0], top).to_dict() == {
+        "id": "x.c",
+        "label": "a",
+        "probability": 0.6,
+        "length": 0.9,
+        "top": [
+            {"label": "a", "probability": 0.6, "length": 0.9},
+            {"label": "b", "probability": 0.4, "length": 0.5},
+        ],
+    }

@@ -1,0 +1,263 @@
+import errno
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import treecaps
+from tests.training.examples import LABELS, example_trees
+from treecaps.data.forest import Forest
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.errors import ModelError
+from treecaps.models import trained
+from treecaps.models.trained import TrainedModel
+from treecaps.models.treecaps import TreeCaps, TreeCapsConfig
+
+CONFIG = TreeCapsConfig(vector_size=6, channels=4, slices=4, capsule_size=4, statics=3)
+
+
+def some_model(members: int = 1, labels: tuple[str, ...] = tuple(LABELS)) -> TrainedModel:
+    torch.manual_seed(members)
+    vocabulary = Vocabulary.of(example_trees())
+    networks = tuple(TreeCaps(CONFIG, len(vocabulary), len(labels)) for _ in range(members))
+    weights = {1: (1.0,), 2: (0.25, 0.75)}[members]
+    return TrainedModel(networks, weights, vocabulary, labels, card={"data": {}, "note": "ü|<b>"})
+
+
+def some_forest(model: TrainedModel) -> Forest:
+    return Forest.of(example_trees(), model.vocabulary, model.depths)
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_what_is_saved_is_loaded(tmp_path: Path, members: int) -> None:
+    model = some_model(members)
+    model.save(tmp_path / "new" / "folder")
+    again = treecaps.load(tmp_path / "new" / "folder")
+    assert again.config == CONFIG
+    assert again.weights == model.weights
+    assert again.vocabulary == model.vocabulary
+    assert again.labels == model.labels
+    assert (again.frontend, again.comments, again.card) == ("tree-sitter", False, model.card)
+    assert not any(member.training for member in again.members)
+    forest = some_forest(model)
+    assert torch.equal(again.lengths(forest), model.lengths(forest))
+    names = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
+    assert names == {
+        "config.json",
+        "model.safetensors",
+        "labels.json",
+        "vocabulary.json",
+        "README.md",
+    }
+
+
+def test_lengths_are_the_weighted_mean_whatever_the_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = some_model(2)
+    forest = some_forest(model)
+    one, other = (TrainedModel((m,), (1.0,), model.vocabulary, model.labels) for m in model.members)
+    expected = 0.25 * one.lengths(forest) + 0.75 * other.lengths(forest)
+    for programs, windows in ((64, 1 << 14), (7, 1 << 14), (64, 300), (64, 1)):
+        monkeypatch.setattr(trained, "_PROGRAMS", programs)
+        monkeypatch.setattr(trained, "_WINDOWS", windows)
+        sizes = [len(batch) for _, batch in trained.batches(forest)]
+        assert sum(sizes) == len(forest)
+        assert max(sizes) <= programs
+        assert torch.allclose(model.lengths(forest), expected, atol=1e-6)
+    lengths = model.lengths(forest)
+    assert not lengths.requires_grad
+    assert torch.allclose(model.probabilities(forest), lengths.softmax(1))
+    nothing = forest.select(np.zeros(0, np.int64))
+    assert model.lengths(nothing).shape == (0, 4)
+
+
+def test_batches_are_bounded_by_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trained, "_WINDOWS", 400)
+    forest = some_forest(some_model())
+    for _, batch in trained.batches(forest):
+        assert len(batch) == 1 or batch.bounds[-1] <= 400
+
+
+def test_the_card_says_what_made_it(tmp_path: Path) -> None:
+    model = some_model(2)
+    card = {
+        "data": {"training": {"name": "a|b", "programs": 7}},
+        "figures": {"validation_accuracy": 0.75},
+        "run": {"seed": 5, "ensemble": 2, "training": {"learning_rate": 0.01}},
+        "versions": {"torch": "2.13"},
+        "command": "treecaps train `x`",
+    }
+    TrainedModel(model.members, model.weights, model.vocabulary, model.labels, card=card).save(
+        tmp_path
+    )
+    text = (tmp_path / "README.md").read_text()
+    for words in (
+        "bubble-sort",
+        "| name | a\\|b |",
+        "| validation accuracy | 0.75 |",
+        "| learning_rate | 0.01 |",
+        "| seed | 5 |",
+        "| channels | 4 |",
+        "treecaps train `x`",
+        "| torch | 2.13 |",
+    ):
+        assert words in text
+    assert json.loads((tmp_path / "config.json").read_text())["card"] == card
+
+
+def test_a_full_disk_leaves_the_old_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = some_model(1)
+    old.save(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    real = os.fsync
+    calls = 0
+
+    def full(descriptor: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ModelError, match=r"no space left on device.*make room"):
+        some_model(2).save(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    TrainedModel.load(tmp_path)
+
+
+def test_a_folder_that_is_a_file_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModelError, match="cannot write into"):
+        some_model().save(tmp_path / "file")
+
+
+def change(name: str, value: Any) -> Callable[[Path], None]:
+    """Return what changes one value of the configuration."""
+
+    def apply(folder: Path) -> None:
+        path = folder / "config.json"
+        config = json.loads(path.read_text())
+        if name.startswith("network."):
+            config["network"][name.removeprefix("network.")] = value
+        else:
+            config[name] = value
+        path.write_text(json.dumps(config))
+
+    return apply
+
+
+def write(name: str, contents: bytes) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        (folder / name).write_bytes(contents)
+
+    return apply
+
+
+def cut(name: str) -> Callable[[Path], None]:
+    return lambda folder: os.truncate(folder / name, (folder / name).stat().st_size // 2)
+
+
+def remove(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
+def tensors(change: Callable[[dict[str, torch.Tensor]], Any]) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        found = load_file(folder / "model.safetensors")
+        change(found)
+        save_file(found, folder / "model.safetensors")
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (remove("config.json"), r"config.json: no such file.*treecaps train"),
+        (remove("model.safetensors"), "model.safetensors: no such file"),
+        (remove("labels.json"), "labels.json: no such file"),
+        (remove("vocabulary.json"), "vocabulary.json: no such file"),
+        (cut("config.json"), "config.json is damaged: it is not JSON"),
+        (cut("model.safetensors"), "model.safetensors is damaged: it holds no tensors"),
+        (cut("labels.json"), "labels.json is damaged"),
+        (cut("vocabulary.json"), "vocabulary.json is damaged"),
+        (write("config.json", b"[]"), "not that of a treecaps model"),
+        (write("config.json", b'{"model_type": "bert"}'), "not that of a treecaps model"),
+        (write("config.json", b"[" * 100_000), "is not JSON"),
+        (write("config.json", b"\xff\xfe\x00"), "is not JSON"),
+        (write("model.safetensors", b""), "holds no tensors"),
+        (write("model.safetensors", b"\x80\x04pickle" * 20), "holds no tensors"),
+        (write("labels.json", b'["a", "b"]'), "has the shape"),
+        (write("labels.json", b'["b", "a", "c", "d"]'), "in order"),
+        (write("labels.json", b'["a"]'), "at least two"),
+        (write("labels.json", b"[1, 2, 3, 4]"), "class names"),
+        (write("labels.json", b'["a", "b", "c", "d"]'), "labels.json was altered"),
+        (write("vocabulary.json", b'["<unknown>", "a"]'), "has the shape"),
+        (write("vocabulary.json", b'{"a": 1}'), "vocabulary.json is damaged"),
+        (change("format", 2), "newer treecaps, .*: update yours"),
+        (change("format", None), "'format' cannot be right"),
+        (change("weights", [0.5]), "'weights' cannot be right"),
+        (change("weights", [float("nan")]), "'weights' cannot be right"),
+        (change("weights", [1.5, -0.5]), "'weights' cannot be right"),
+        (change("weights", [0.5, 0.5]), "1.* is missing"),
+        (change("weights", "1"), "'weights' cannot be right"),
+        (change("frontend", "magic"), "'frontend' cannot be right"),
+        (change("comments", 1), "'comments' cannot be right"),
+        (change("network", []), "'network' cannot be right"),
+        (change("network.channels", 8), "has the shape"),
+        (change("network.channels", 10**9), "has the shape"),
+        (change("network.channels", "8"), "channels must be a whole number, not '8'"),
+        (change("network.channels", -4), "config.json is damaged"),
+        (change("network.capsule_size", 3), "config.json is damaged"),
+        (change("network.chanels", 8), "no option 'chanels'; do you mean channels"),
+        (change("network.squash", "none"), "squash must be sabour or printed"),
+        (change("files", {}), "was altered"),
+        (tensors(lambda found: found["0.primary.bias"].fill_(torch.nan)), "are no numbers"),
+        (tensors(lambda found: found.pop("0.vectors")), "0.vectors is missing"),
+        (tensors(lambda found: found.update(x=torch.ones(1))), "x does not belong there"),
+        (
+            tensors(lambda found: found.update({"0.vectors": found["0.vectors"].double()})),
+            "of torch.float64, not",
+        ),
+        (tensors(lambda found: found["0.vectors"].add_(1)), "model.safetensors was altered"),
+    ],
+)
+def test_a_damaged_folder_is_refused(
+    tmp_path: Path, damage: Callable[[Path], None], words: str
+) -> None:
+    some_model().save(tmp_path)
+    damage(tmp_path)
+    with pytest.raises(ModelError, match=words) as caught:
+        TrainedModel.load(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_files_of_two_models_do_not_go_together(tmp_path: Path) -> None:
+    some_model().save(tmp_path / "one")
+    torch.manual_seed(9)
+    other = TreeCaps(CONFIG, len(some_model().vocabulary), 4)
+    TrainedModel((other,), (1.0,), some_model().vocabulary, tuple(LABELS)).save(tmp_path / "two")
+    (tmp_path / "two/model.safetensors").replace(tmp_path / "one/model.safetensors")
+    with pytest.raises(ModelError, match="of another model"):
+        TrainedModel.load(tmp_path / "one")
+
+
+def test_a_missing_folder_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"no such file.*treecaps train DATA --out FOLDER"):
+        TrainedModel.load(tmp_path / "none")
+
+
+def test_options_that_did_not_exist_yet_have_their_defaults(tmp_path: Path) -> None:
+    some_model().save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["network"]["window_dropout"]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert TrainedModel.load(tmp_path).config == CONFIG

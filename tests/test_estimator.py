@@ -1,0 +1,113 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import treecaps
+from tests.conftest import EXAMPLES
+from tests.training.examples import LABELS, example_labels, example_trees
+from treecaps.errors import DataError, ProgramError, UsageError
+from treecaps.estimator import TreeCapsClassifier
+from treecaps.syntax.program import Program
+
+SETTINGS = {"channels": 8, "hidden": (), "vectors": "random", "batch_size": 8}
+PYTHON = [path for path in EXAMPLES if path.suffix == ".py"]
+
+
+def some(**options: Any) -> TreeCapsClassifier:
+    return TreeCapsClassifier(**{"settings": SETTINGS, "epochs": 2, **options})
+
+
+def test_it_learns() -> None:
+    settings = {**SETTINGS, "learning_rate": 0.05, "val_share": 0.0}
+    model = some(settings=settings, epochs=12)
+    assert model.fit(example_trees(), example_labels()) is model
+    assert model.score(example_trees(), example_labels()) > 0.9
+    assert model.classes_.tolist() == LABELS
+    assert set(model.predict(example_trees()).tolist()) == set(LABELS)
+    probabilities = model.predict_proba(example_trees())
+    assert probabilities.shape == (52, 4)
+    assert np.allclose(probabilities.sum(1), 1)
+    best = model.classes_[probabilities.argmax(1)]
+    assert best.tolist() == model.predict(example_trees()).tolist()
+    assert model.failures_ == []
+    assert isinstance(model.model_, treecaps.TrainedModel)
+
+
+def test_programs_come_in_many_shapes() -> None:
+    labels = [path.parent.name for path in PYTHON]
+    shapes: list[list[Any]] = [
+        [path.read_text() for path in PYTHON],
+        [path.read_bytes() for path in PYTHON],
+        list(PYTHON),
+        [Program.read(path) for path in PYTHON],
+        [treecaps.parse_file(path) for path in PYTHON],
+    ]
+    model = some(language="python").fit(PYTHON, labels)
+    expected = model.predict_proba(PYTHON)
+    for programs in shapes:
+        assert np.array_equal(model.predict_proba(programs), expected)
+    assert model.predict([]).tolist() == []
+
+
+def test_classes_are_numbers_too() -> None:
+    labels = np.array([2 + 5 * LABELS.index(path.parent.name) for path in EXAMPLES])
+    model = some(epochs=1).fit(example_trees(), labels)
+    assert model.classes_.tolist() == [2, 7, 12, 17]  # as names, 12 comes before 2
+    assert model.model_.labels == ("12", "17", "2", "7")
+    forest = treecaps.data.forest.Forest.of(
+        example_trees(), model.model_.vocabulary, model.model_.depths
+    )
+    own = [int(model.model_.labels[i]) for i in model.model_.lengths(forest).argmax(1).tolist()]
+    assert model.predict(example_trees()).tolist() == own
+
+
+def test_it_is_an_estimator() -> None:
+    model = some(seed=3)
+    assert model.get_params()["seed"] == 3
+    copy = clone(model).set_params(seed=4, ensemble=2)
+    assert (copy.seed, copy.ensemble, model.seed) == (4, 2, 3)
+    with pytest.raises(NotFittedError):
+        model.predict(PYTHON)
+    first, again = (clone(model).fit(example_trees(), example_labels()) for _ in range(2))
+    assert np.array_equal(
+        first.predict_proba(example_trees()), again.predict_proba(example_trees())
+    )
+    copy.fit(example_trees(), example_labels())
+    assert len(copy.model_.members) == 2
+
+
+def test_programs_that_cannot_be_parsed_are_left_out_of_fit(tmp_path: Path) -> None:
+    labels = [path.parent.name for path in PYTHON]
+    programs = [*PYTHON, tmp_path / "none.py"]
+    model = some()
+    with pytest.warns(UserWarning, match="left out 1 of 5 programs.*program 4 no such file"):
+        model.fit(programs, [*labels, "gcd"])
+    assert [(failure.id, failure.code) for failure in model.failures_] == [("4", "unreadable")]
+    with pytest.raises(ProgramError, match="program 1 no such file") as caught:
+        model.predict([PYTHON[0], tmp_path / "none.py"])
+    assert caught.value.code == "unreadable"
+    with (
+        pytest.warns(UserWarning, match="left out 1 of 1"),
+        pytest.raises(DataError, match="no training programs"),
+    ):
+        some().fit([tmp_path / "none.py"], ["a"])
+
+
+def test_wrong_calls() -> None:
+    labels = [path.parent.name for path in PYTHON]
+    with pytest.raises(UsageError, match="source code needs a language"):
+        some().fit(["x = 1"], ["a"])
+    with pytest.raises(UsageError, match="not int"):
+        some().fit([1], ["a"])
+    with pytest.raises(UsageError, match="4 programs cannot have 1 labels"):
+        some().fit(PYTHON, ["a"])
+    with pytest.raises(UsageError, match="no preset"):
+        some(preset="best").fit(PYTHON, labels)
+    with pytest.raises(UsageError, match="do you mean channels"):
+        some(settings={"chanels": 1}).fit(PYTHON, labels)
+    with pytest.raises(UsageError, match="at least two classes"):
+        some().fit(PYTHON, ["a"] * 4)

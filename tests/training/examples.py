@@ -1,0 +1,27 @@
+"""Small data to train on, and small networks."""
+
+from functools import cache
+
+import treecaps
+from tests.conftest import EXAMPLES
+from treecaps.syntax.tree import Tree
+from treecaps.training.presets import PRESETS, Preset, apply_settings
+
+SMALL = ("channels=8", "hidden=", "vectors=random", "epochs=3", "batch_size=8")
+LABELS = ["binary-search", "bubble-sort", "gcd", "stack"]
+
+
+def small(*settings: str) -> Preset:
+    """Return a preset that is trained in a moment."""
+    return apply_settings(PRESETS["default"], [*SMALL, *settings])
+
+
+@cache
+def example_trees() -> list[Tree]:
+    """Return the trees of all examples."""
+    return [treecaps.parse_file(path) for path in EXAMPLES]
+
+
+def example_labels() -> list[str | None]:
+    """Return the classes of all examples."""
+    return [path.parent.name for path in EXAMPLES]

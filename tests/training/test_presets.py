@@ -1,0 +1,101 @@
+import pytest
+
+from treecaps.errors import UsageError
+from treecaps.models.settings import from_text, of_json, show, to_json, types_of
+from treecaps.models.treecaps import TreeCapsConfig
+from treecaps.training.config import TrainingConfig
+from treecaps.training.presets import PRESETS, apply_settings, get_preset, options
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_survives_writing_and_reading(name: str) -> None:
+    preset = get_preset(name)
+    assert of_json(TreeCapsConfig, to_json(preset.network)) == preset.network
+    assert of_json(TrainingConfig, to_json(preset.training)) == preset.training
+    settings = [f"{name}={show(value)}".replace('""', "") for name, value, _ in options(preset)]
+    for other in PRESETS.values():
+        assert apply_settings(other, settings) == preset
+
+
+def test_every_option_has_a_help_and_a_name_of_its_own() -> None:
+    found = options(PRESETS["default"])
+    assert len({name for name, _, _ in found}) == len(found)
+    assert all(text for _, _, text in found)
+
+
+def test_settings_are_read_by_their_types() -> None:
+    preset = apply_settings(
+        PRESETS["paper"],
+        [
+            "hidden=64, 32",
+            "routed=25",
+            "per_channel=true",
+            "gated=No",
+            "squash=printed",
+            "learning_rate=1e-2",
+            "patience=4",
+            "channels=16",
+            "channels=32",
+        ],
+    )
+    network, training = preset.network, preset.training
+    assert (network.hidden, network.routed, network.per_channel) == ((64, 32), 25, True)
+    assert (network.gated, network.squash, network.channels) == (False, "printed", 32)
+    assert (training.learning_rate, training.patience) == (0.01, 4)
+    back = apply_settings(preset, ["hidden=", "routed=none", "patience=None"])
+    assert (back.network.hidden, back.network.routed, back.training.patience) == ((), None, None)
+
+
+def test_settings_may_be_values_by_name() -> None:
+    settings = {"hidden": (8,), "epochs": 2, "learning_rate": 1, "gated": False}
+    preset = apply_settings(PRESETS["default"], settings)
+    assert (preset.network.hidden, preset.network.gated) == ((8,), False)
+    assert (preset.training.epochs, preset.training.learning_rate) == (2, 1.0)
+    with pytest.raises(UsageError, match="epochs must be a whole number, not '2'"):
+        apply_settings(PRESETS["default"], {"epochs": "2"})
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("chanels=8", "do you mean channels"),
+        ("xyzzy=8", "there are vector_size, hidden"),
+        ("channels", "write name=value"),
+        ("channels=many", "channels must be a whole number, not 'many'"),
+        ("channels=1.5", "a whole number"),
+        ("channels=0", "at least 1"),
+        ("hidden=64,0", "at least 1"),
+        ("hidden=a", "whole numbers with commas"),
+        ("window_depth=1", "at least 2"),
+        ("capsule_size=0", "at least 1"),
+        ("capsule_size=7", "do not divide"),
+        ("routed=0", "at least 1"),
+        ("routed=all", "a whole number, or none"),
+        ("window_dropout=1", "below 1"),
+        ("gated=maybe", "true or false"),
+        ("squash=hinton", "sabour or printed"),
+        ("decay=linear", "cosine or none"),
+        ("vectors=magic", "parent or coding or word2vec or random"),
+        ("learning_rate=0", "above 0"),
+        ("learning_rate=nan", "a number"),
+        ("learning_rate=inf", "a number"),
+        ("epochs=0", "at least 1"),
+        ("batch_size=-3", "at least 1"),
+        ("patience=0", "at least 1"),
+        ("weight_decay=-1", "at least 0"),
+        ("val_share=1", "below 1"),
+    ],
+)
+def test_wrong_settings_say_what_is_right(setting: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        apply_settings(PRESETS["default"], [setting])
+
+
+def test_there_is_no_other_preset() -> None:
+    with pytest.raises(UsageError, match="no preset 'best'; there are default, paper"):
+        get_preset("best")
+
+
+def test_types_of_fields_are_found() -> None:
+    assert types_of(TrainingConfig)["epochs"] is int
+    assert from_text(types_of(TrainingConfig)["patience"], "none") is None

@@ -1,0 +1,421 @@
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import (  # type: ignore[import-untyped]
+    EventAccumulator,
+)
+
+from tests.training.examples import example_labels, example_trees, small
+from treecaps.data.corpus import Corpus
+from treecaps.errors import DataError, ModelError, TrainingError, UsageError
+from treecaps.models.trained import TrainedModel
+from treecaps.models.treecaps import TreeCaps
+from treecaps.syntax.tree import Tree
+from treecaps.training.presets import Preset
+from treecaps.training.trainer import Interrupted, Moment, train
+
+TIMES = ("seconds", "programs_per_second")
+
+
+def learn(preset: Preset | None = None, **options: Any) -> TrainedModel:
+    return train(example_trees(), example_labels(), preset=preset or small(), **options)
+
+
+def weights(model: TrainedModel) -> dict[str, torch.Tensor]:
+    return {
+        f"{number}.{name}": value
+        for number, member in enumerate(model.members)
+        for name, value in member.state_dict().items()
+    }
+
+
+def same(one: TrainedModel, other: TrainedModel) -> bool:
+    first, second = weights(one), weights(other)
+    return one.weights == other.weights and all(
+        torch.equal(first[name], second[name]) for name in first | second
+    )
+
+
+def history(folder: Path) -> list[list[dict[str, Any]]]:
+    """Return the figures of all epochs, without what differs from run to run."""
+    members = json.loads((folder / "history.json").read_text())["members"]
+    return [
+        [{key: epoch[key] for key in epoch if key not in TIMES} for epoch in member]
+        for member in members
+    ]
+
+
+class StopError(Exception):
+    """What stops a training in the midst of it."""
+
+
+def stop_after(epochs: int, error: BaseException) -> Any:
+    """Return what raises an error after some epochs, counted over all networks."""
+    seen = 0
+
+    def on_epoch(member: int, figures: dict[str, Any]) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == epochs:
+            raise error
+
+    return on_epoch
+
+
+@pytest.mark.parametrize("vectors", ["random", "parent"])
+def test_it_learns(vectors: str) -> None:
+    figures: list[dict[str, Any]] = []
+    model = learn(
+        small("epochs=12", "learning_rate=0.05", f"vectors={vectors}"),
+        on_epoch=lambda _, epoch: figures.append(epoch),
+    )
+    assert figures[-1]["accuracy"] > 0.9  # chance: 0.25
+    assert figures[-1]["loss"] < figures[0]["loss"] / 2
+    assert figures[-1]["right_length"] > figures[0]["right_length"]
+    assert model.card["figures"]["epochs"] == 12
+
+
+def test_the_seed_decides(tmp_path: Path) -> None:
+    dropping = small("window_dropout=0.2")
+    torch.manual_seed(1)
+    state = torch.get_rng_state()
+    first = learn(dropping, seed=3)
+    assert torch.equal(torch.get_rng_state(), state)  # chance of others is left alone
+    torch.manual_seed(2)
+    assert same(first, learn(dropping, seed=3, folder=tmp_path / "model"))
+    assert not same(first, learn(dropping, seed=4))
+
+
+def test_threads_do_not_decide() -> None:
+    trees, labels, before = example_trees()[::4], example_labels()[::4], torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        several, again = (train(trees, labels, preset=small("epochs=1")) for _ in range(2))
+        torch.set_num_threads(1)
+        one = train(trees, labels, preset=small("epochs=1"))
+    finally:
+        torch.set_num_threads(before)
+    assert same(several, again)
+    # Sums may be taken in another order.
+    for name, value in weights(several).items():
+        assert torch.allclose(value, weights(one)[name], atol=1e-5)
+
+
+def test_the_best_epoch_is_kept() -> None:
+    epochs: list[dict[str, Any]] = []
+    preset = small("epochs=8", "learning_rate=0.1", "val_share=0.3")
+    model = learn(preset, on_epoch=lambda _, figures: epochs.append(figures))
+    best = max(epochs, key=lambda epoch: (epoch["val_accuracy"], -epoch["val_loss"]))
+    assert model.card["members"][0]["best_epoch"] == best["epoch"]
+    assert model.card["figures"]["validation_accuracy"] == pytest.approx(best["val_accuracy"])
+    assert 0 < model.card["figures"]["validation_macro_f1"] <= 1
+    for epoch in epochs:
+        assert 0 <= epoch["coupling_entropy"] <= 1.0001
+        assert 0 < epoch["right_length"] < 1
+        assert epoch["gradient_norm"] > 0
+
+
+def test_the_learning_rate_goes_down_along_a_cosine_or_stays() -> None:
+    rates: list[float] = []
+    preset = small("epochs=4", "learning_rate=0.01", "batch_size=100", "val_share=0")
+    learn(preset, on_epoch=lambda _, figures: rates.append(figures["learning_rate"]))
+    assert rates == pytest.approx([0.01, 0.00853553, 0.005, 0.00146447], rel=1e-4)
+    rates.clear()
+    learn(
+        small("epochs=2", "decay=none"),
+        on_epoch=lambda _, figures: rates.append(figures["learning_rate"]),
+    )
+    assert rates == [0.005, 0.005]
+
+
+def test_patience_ends() -> None:
+    model = learn(small("epochs=50", "patience=2", "learning_rate=0.05"))
+    member = model.card["members"][0]
+    assert member["epochs"] == member["best_epoch"] + 2 < 50
+
+
+def test_frozen_vectors_stay() -> None:
+    frozen, free = (learn(small(f"freeze_vectors={word}")) for word in ("true", "false"))
+    one, other = (
+        learn(small("freeze_vectors=true", f"epochs={epochs}")).members[0].vectors
+        for epochs in (1, 2)
+    )
+    assert torch.equal(one, other)
+    assert not torch.equal(frozen.members[0].vectors, free.members[0].vectors)
+
+
+def test_steps_tell_how_much_is_done() -> None:
+    moments: list[Moment] = []
+    learn(ensemble=2, on_step=moments.append)
+    shares = [moment.share for moment in moments]
+    assert shares == sorted(shares)
+    assert len(moments) == 2 * 3 * 6
+    assert shares[-1] == pytest.approx(1)
+    assert (moments[0].member, moments[0].epoch) == (0, 1)
+    assert (moments[-1].member, moments[-1].epoch) == (1, 3)
+
+
+def test_validation_data_of_their_own() -> None:
+    trees, labels = example_trees(), example_labels()
+    model = train(
+        trees[::2], labels[::2], val=(trees[1::2], [*labels[1:-2:2], "other"]), preset=small()
+    )
+    assert model.card["data"]["validation"]["programs"] == 26
+    assert model.card["data"]["training"]["programs"] == 26
+    assert model.card["figures"]["validation_accuracy"] <= 25 / 26
+
+
+def test_without_validation_the_last_epoch_is_kept(tmp_path: Path) -> None:
+    model = learn(small("val_share=0"), folder=tmp_path, ensemble=2)
+    assert [member["best_epoch"] for member in model.card["members"]] == [3, 3]
+    assert model.weights == (0.5, 0.5)
+    assert "validation_accuracy" not in model.card["figures"]
+    assert same(TrainedModel.load(tmp_path), model)
+
+
+def test_an_ensemble_is_weighed_and_no_worse_than_its_members(tmp_path: Path) -> None:
+    model = learn(small("val_share=0.3"), ensemble=3, seed=5, folder=tmp_path / "model")
+    assert len(model.members) == 3
+    assert sum(model.weights) == pytest.approx(1)
+    assert [member["seed"] for member in model.card["members"]] == [5, 6, 7]
+    alone = learn(small("val_share=0.3"), seed=5)
+    first = TrainedModel((model.members[0],), (1.0,), model.vocabulary, model.labels)
+    assert same(first, alone)
+    assert same(TrainedModel.load(tmp_path / "model"), model)
+
+
+def test_the_folder_holds_the_model_its_history_and_logs(tmp_path: Path) -> None:
+    folder = tmp_path / "some" / "model"
+    model = learn(folder=folder, command="treecaps train x")
+    names = {path.name for path in folder.iterdir()}
+    assert names == {
+        "README.md",
+        "config.json",
+        "history.json",
+        "labels.json",
+        "logs",
+        "model.safetensors",
+        "vocabulary.json",
+    }
+    assert [epoch["epoch"] for epoch in history(folder)[0]] == [1, 2, 3]
+    events = EventAccumulator(str(folder / "logs" / "0"))
+    events.Reload()
+    accuracies = [event.value for event in events.Scalars("val_accuracy")]
+    expected = [epoch["val_accuracy"] for epoch in history(folder)[0]]
+    assert accuracies == pytest.approx(expected)
+    card = (folder / "README.md").read_text()
+    assert "treecaps train x" in card
+    assert "| tree-sitter-python |" in card
+    assert TrainedModel.load(folder).card == model.card
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 4, 5])
+def test_a_stopped_training_goes_on_exactly(tmp_path: Path, epochs: int) -> None:
+    preset = small("window_dropout=0.2", "weight_decay=0.01", "freeze_vectors=true")
+    whole = learn(preset, ensemble=2, folder=tmp_path / "whole")
+    folder = tmp_path / "broken"
+    with pytest.raises(StopError):
+        learn(preset, ensemble=2, folder=folder, on_epoch=stop_after(epochs, StopError()))
+    assert (folder / "checkpoint" / "state.json").exists()
+    seen: list[tuple[int, int]] = []
+    model = learn(
+        preset,
+        ensemble=2,
+        folder=folder,
+        resume=True,
+        on_epoch=lambda member, figures: seen.append((member, figures["epoch"])),
+    )
+    assert seen == [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)][epochs:]
+    assert same(model, whole)
+    assert history(folder) == history(tmp_path / "whole")
+    for name in ("model.safetensors", "vocabulary.json", "labels.json"):
+        assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not (folder / "checkpoint").exists()
+
+
+def test_a_finished_training_is_not_done_again(tmp_path: Path) -> None:
+    model = learn(folder=tmp_path)
+    seen: list[Moment] = []
+    assert same(learn(folder=tmp_path, resume=True, on_step=seen.append), model)
+    assert not seen
+    with pytest.raises(UsageError, match="epochs 3 instead of 4"):
+        learn(small("epochs=4"), folder=tmp_path, resume=True)
+
+
+def test_resuming_what_never_began_begins(tmp_path: Path) -> None:
+    learn(folder=tmp_path / "new", resume=True)
+    assert (tmp_path / "new" / "config.json").exists()
+
+
+def test_other_data_or_options_are_not_resumed(tmp_path: Path) -> None:
+    with pytest.raises(StopError):
+        learn(folder=tmp_path, on_epoch=stop_after(1, StopError()))
+    with pytest.raises(UsageError, match=r"batch_size 8 instead of 4.*give the same"):
+        learn(small("batch_size=4"), folder=tmp_path, resume=True)
+    with pytest.raises(UsageError, match="statics 1 instead of 2"):
+        learn(small("statics=2"), folder=tmp_path, resume=True)
+    with pytest.raises(UsageError, match="seed 0 instead of 1"):
+        learn(seed=1, folder=tmp_path, resume=True)
+    with pytest.raises(UsageError, match="ensemble 1 instead of 2"):
+        learn(ensemble=2, folder=tmp_path, resume=True)
+    with pytest.raises(UsageError, match="begun with other data"):
+        train(
+            example_trees()[1:],
+            example_labels()[1:],
+            preset=small(),
+            folder=tmp_path,
+            resume=True,
+        )
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StopError):
+        learn(folder=tmp_path, on_epoch=stop_after(2, StopError()))
+    state, tensors = sorted(
+        (tmp_path / "checkpoint").iterdir(), key=lambda path: path.suffix != ".json"
+    )
+    os.truncate(tensors, 100)
+    with pytest.raises(ModelError, match=f"{tensors.name} is damaged; start again"):
+        learn(folder=tmp_path, resume=True)
+    tensors.unlink()
+    with pytest.raises(ModelError, match="no such file"):
+        learn(folder=tmp_path, resume=True)
+    for content in ("{", "[]", "{}", '{"members": []}'):
+        state.write_text(content)
+        with pytest.raises(ModelError, match=r"state.json.*start again with --overwrite"):
+            learn(folder=tmp_path, resume=True)
+    learn(folder=tmp_path, overwrite=True)
+    TrainedModel.load(tmp_path)
+
+
+def test_a_full_disk_leaves_the_old_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = learn(folder=tmp_path / "whole")
+    folder = tmp_path / "full"
+    real = os.fsync
+
+    def full(descriptor: int) -> None:
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith("0-2.safetensors.building"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ModelError, match="no space left on device"):
+        learn(folder=folder)
+    names = {path.name for path in (folder / "checkpoint").iterdir()}
+    assert names == {"state.json", "0-1.safetensors"}
+    monkeypatch.undo()
+    assert same(learn(folder=folder, resume=True), whole)
+
+
+def test_an_interruption_keeps_the_best(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted) as caught:
+        learn(folder=tmp_path, ensemble=2, on_epoch=stop_after(4, KeyboardInterrupt()))
+    model = caught.value.model
+    assert model is not None
+    assert len(model.members) == 2
+    assert model.card["stopped"] == "interrupted"
+    assert same(TrainedModel.load(tmp_path), model)
+    whole = learn(ensemble=2)
+    assert same(learn(folder=tmp_path, ensemble=2, resume=True), whole)
+    assert "stopped" not in TrainedModel.load(tmp_path).card
+
+
+def test_an_interruption_before_the_first_epoch_keeps_nothing(tmp_path: Path) -> None:
+    def on_step(moment: Moment) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as caught:
+        learn(folder=tmp_path, on_step=on_step)
+    assert caught.value.model is None
+    assert not (tmp_path / "config.json").exists()
+    assert same(learn(folder=tmp_path, resume=True), learn())
+
+
+def test_a_loss_without_bounds_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = TreeCaps.loss
+    calls = 0
+
+    def loss(self: TreeCaps, capsules: Any, label: torch.Tensor) -> torch.Tensor:
+        nonlocal calls
+        calls += self.training
+        return real(self, capsules, label) * (torch.nan if calls > 8 else 1)
+
+    monkeypatch.setattr(TreeCaps, "loss", loss)
+    with pytest.raises(TrainingError, match=r"epoch 2; .*--set learning_rate=0.001; the best"):
+        learn(folder=tmp_path)
+    assert TrainedModel.load(tmp_path).card["stopped"] == "diverged"
+    calls = 8
+    with pytest.raises(TrainingError, match=r"epoch 1; .*--set learning_rate=0.001$"):
+        learn()
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    learn(folder=tmp_path / "model")
+    before = (tmp_path / "model" / "model.safetensors").read_bytes()
+    with pytest.raises(UsageError, match=r"holds a model; .*--overwrite"):
+        learn(folder=tmp_path / "model")
+    with pytest.raises(UsageError, match="choose one"):
+        learn(folder=tmp_path / "model", resume=True, overwrite=True)
+    learn(folder=tmp_path / "model", overwrite=True, seed=1)
+    assert (tmp_path / "model" / "model.safetensors").read_bytes() != before
+    for overwrite in (False, True):
+        with pytest.raises(UsageError, match="holds other files"):
+            learn(folder=tmp_path, overwrite=overwrite)
+    with pytest.raises(UsageError, match="holds other files"):
+        learn(folder=tmp_path, resume=True)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="is a file"):
+        learn(folder=tmp_path / "file")
+    with pytest.raises(ModelError, match="cannot write into"):
+        learn(folder=tmp_path / "file" / "model")
+
+
+def test_an_unfinished_training_is_left_alone(tmp_path: Path) -> None:
+    with pytest.raises(StopError):
+        learn(folder=tmp_path, on_epoch=stop_after(1, StopError()))
+    with pytest.raises(UsageError, match="unfinished training; go on with --resume"):
+        learn(folder=tmp_path)
+
+
+def test_an_old_model_stays_until_the_new_one_is_there(tmp_path: Path) -> None:
+    old = learn(folder=tmp_path)
+    with pytest.raises(StopError):
+        learn(seed=1, folder=tmp_path, overwrite=True, on_epoch=stop_after(2, StopError()))
+    assert same(TrainedModel.load(tmp_path), old)
+    new = learn(seed=1, folder=tmp_path, resume=True)
+    assert same(TrainedModel.load(tmp_path), new)
+    assert not same(new, old)
+
+
+def test_wrong_calls() -> None:
+    with pytest.raises(UsageError, match="at least 1 network"):
+        learn(ensemble=0)
+    with pytest.raises(UsageError, match="a seed lies between"):
+        learn(seed=-1)
+    with pytest.raises(UsageError, match="need labels"):
+        train(example_trees())
+    with pytest.raises(UsageError, match="no preset 'best'"):
+        train(example_trees(), example_labels(), preset="best")
+    leaves = [Tree.build([kind], [-1]) for kind in "abcd"]
+    with pytest.raises(DataError, match=r"no node has children; .*--set vectors=random"):
+        train(leaves, ["x", "y", "x", "y"], preset=small("vectors=parent"))
+    train(leaves, ["x", "y", "x", "y"], preset=small("vectors=random"))
+
+
+def test_a_corpus_brings_its_labels_and_its_front_end(tmp_path: Path) -> None:
+    for name, code in (("one", "x = 1\n"), ("two", "print(2)\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "good.py").write_text(code)
+        (tmp_path / name / "bad.py").write_text("(\n")
+    corpus = Corpus.build(tmp_path, frontend="ast", workers=1)
+    model = train(corpus, val=corpus, preset=small())
+    assert (model.frontend, model.comments, model.labels) == ("ast", False, ("one", "two"))
+    facts = model.card["data"]["training"]
+    assert (facts["name"], facts["failed"], facts["programs"]) == (tmp_path.name, 2, 2)
