@@ -19,15 +19,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # for the naive network
 
-from tests.naive import Nodes, naive_forward, nodes_of
+from tests.naive import naive_forward, nodes_of
+
 from treecaps.data.corpus import Corpus
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
@@ -43,50 +46,21 @@ BATCH = 32
 
 def compare(corpus: Corpus, preset: str, rounds: int) -> dict[str, Any]:
     config = get_preset(preset).network
-    labels = sorted({label for label in corpus.labels if label})
-    number = {label: place for place, label in enumerate(labels)}
+    labels = sorted({label or "" for label in corpus.labels})
     vocabulary = Vocabulary.of(corpus)
     forest = Forest.of(corpus, vocabulary, config.depths)
     torch.manual_seed(0)
     network = TreeCaps(config, len(vocabulary), len(labels))
-    optimizer = torch.optim.RAdam(network.parameters(), lr=1e-3)
     rng = np.random.default_rng(0)
     seconds: dict[str, list[float]] = {}
     nodes = []
     for turn in range(rounds + 1):
-        chosen = rng.choice(len(corpus), BATCH, replace=len(corpus) < BATCH)
-        trees = [corpus[int(place)] for place in chosen]
-        label = torch.tensor([number.get(corpus.labels[int(place)] or "", 0) for place in chosen])
-        prepared = [nodes_of(tree, vocabulary, config.window_depth) for tree in trees]
-        apart = unshared(forest.select(chosen))
-
-        def naive(prepared: list[Nodes] = prepared) -> Capsules:
-            code, coupling, static = (
-                torch.stack(parts)
-                for parts in zip(*(naive_forward(network, one) for one in prepared), strict=True)
-            )
-            return Capsules(code.norm(dim=2), code, coupling, static)
-
-        def train(run: Callable[[], Capsules], label: torch.Tensor = label) -> None:
-            optimizer.zero_grad()
-            network.loss(run(), label).backward()  # type: ignore[no-untyped-call]
-            # The gradient alone: a step would give the next side other weights.
-
-        @torch.no_grad()
-        def infer(run: Callable[[], Capsules]) -> None:
-            run()
-
-        sides: dict[str, Callable[[], Any]] = {
-            "train": lambda c=chosen: train(lambda: network(Batch.of(forest.select(c)))),
-            "train_unshared": lambda f=apart: train(lambda: network(Batch.of(f))),
-            "train_naive": lambda: train(naive),
-            "infer": lambda t=trees: infer(
-                lambda: network(Batch.of(Forest.of(t, vocabulary, config.depths)))
-            ),
-            "infer_unshared": lambda f=apart: infer(lambda: network(Batch.of(f))),
-            "infer_naive": lambda: infer(naive),
-        }
+        rows = rng.choice(len(corpus), BATCH, replace=len(corpus) < BATCH)
+        trees = [corpus[int(row)] for row in rows]
+        label = torch.tensor([labels.index(corpus.labels[int(row)] or "") for row in rows])
+        sides = sides_of(network, vocabulary, forest, rows, trees, label)
         for name, side in sides.items():
+            network.zero_grad()
             begun = time.perf_counter()
             side()
             spent = time.perf_counter() - begun
@@ -94,9 +68,9 @@ def compare(corpus: Corpus, preset: str, rounds: int) -> dict[str, Any]:
                 seconds.setdefault(name, []).append(spent)
         nodes.append(sum(map(len, trees)) / BATCH)
     result: dict[str, Any] = {"nodes_per_program": round(float(np.mean(nodes[1:])))}
-    for name, spent in seconds.items():
-        result[f"{name}_programs_per_second"] = round(BATCH / float(np.median(spent)), 1)
-        result[f"{name}_ms_per_program"] = round(1000 * float(np.median(spent)) / BATCH, 3)
+    for name, times in seconds.items():
+        result[f"{name}_programs_per_second"] = round(BATCH / float(np.median(times)), 1)
+        result[f"{name}_ms_per_program"] = round(1000 * float(np.median(times)) / BATCH, 3)
     for what in ("train", "infer"):
         for other, key in (("naive", "ratio"), ("unshared", "ratio_unshared")):
             ratios = np.array(seconds[f"{what}_{other}"]) / np.array(seconds[what])
@@ -104,6 +78,53 @@ def compare(corpus: Corpus, preset: str, rounds: int) -> dict[str, Any]:
             result[f"{what}_{key}"] = round(float(middle), 2)
             result[f"{what}_{key}_quartiles"] = [round(float(low), 2), round(float(high), 2)]
     return result
+
+
+def sides_of(
+    network: TreeCaps,
+    vocabulary: Vocabulary,
+    forest: Forest,
+    rows: NDArray[np.int64],
+    trees: list[Tree],
+    label: torch.Tensor,
+) -> dict[str, Callable[[], None]]:
+    """Return the works to compare. Training stops at the gradient, so that all have one network."""
+    config = network.config
+    prepared = [nodes_of(tree, vocabulary, config.window_depth) for tree in trees]
+    apart = unshared(forest.select(rows))
+
+    def naive() -> Capsules:
+        every = [naive_forward(network, nodes) for nodes in prepared]
+        code, coupling, static = (torch.stack(parts) for parts in zip(*every, strict=True))
+        return Capsules(code.norm(dim=2), code, coupling, static)
+
+    def shared() -> Capsules:
+        found: Capsules = network(Batch.of(forest.select(rows)))
+        return found
+
+    def fresh() -> Capsules:
+        found: Capsules = network(Batch.of(Forest.of(trees, vocabulary, config.depths)))
+        return found
+
+    def every_node() -> Capsules:
+        found: Capsules = network(Batch.of(apart))
+        return found
+
+    def train(run: Callable[[], Capsules]) -> None:
+        network.loss(run(), label).backward()  # type: ignore[no-untyped-call]
+
+    def infer(run: Callable[[], Capsules]) -> None:
+        with torch.no_grad():
+            run()
+
+    return {
+        "train": partial(train, shared),
+        "train_unshared": partial(train, every_node),
+        "train_naive": partial(train, naive),
+        "infer": partial(infer, fresh),
+        "infer_unshared": partial(infer, every_node),
+        "infer_naive": partial(infer, naive),
+    }
 
 
 def unshared(forest: Forest) -> Forest:

@@ -16,8 +16,9 @@ from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import ModelError
 from treecaps.models import trained
+from treecaps.models.config import TreeCapsConfig
 from treecaps.models.trained import TrainedModel
-from treecaps.models.treecaps import TreeCaps, TreeCapsConfig
+from treecaps.models.treecaps import TreeCaps
 
 CONFIG = TreeCapsConfig(vector_size=6, channels=4, slices=4, capsule_size=4, statics=3)
 

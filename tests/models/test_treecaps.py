@@ -13,7 +13,8 @@ from tests.trees import random_trees
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
-from treecaps.models.treecaps import Capsules, TreeCaps, TreeCapsConfig
+from treecaps.models.config import TreeCapsConfig
+from treecaps.models.treecaps import Capsules, TreeCaps
 from treecaps.nn.batch import Batch
 from treecaps.syntax.parse import parse_file
 from treecaps.syntax.tree import Tree

@@ -1,8 +1,8 @@
 import pytest
 
 from treecaps.errors import UsageError
+from treecaps.models.config import TreeCapsConfig
 from treecaps.models.settings import from_text, of_json, show, to_json, types_of
-from treecaps.models.treecaps import TreeCapsConfig
 from treecaps.training.config import TrainingConfig
 from treecaps.training.presets import PRESETS, apply_settings, get_preset, options
 

@@ -18,9 +18,10 @@ from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, ModelError, UsageError
 from treecaps.models.card import describe
+from treecaps.models.config import TreeCapsConfig
 from treecaps.models.files import checksum, parse_json, read_file, to_json_bytes, write_files
 from treecaps.models.settings import of_json, to_json
-from treecaps.models.treecaps import TreeCaps, TreeCapsConfig
+from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
 from treecaps.syntax.frontends import FRONTENDS
 

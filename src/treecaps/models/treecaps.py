@@ -2,58 +2,18 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from treecaps.errors import UsageError
-from treecaps.models.options import option
+from treecaps.models.config import TreeCapsConfig
 from treecaps.nn.batch import Batch
 from treecaps.nn.dynamic_max_pooling import dynamic_max_pooling
 from treecaps.nn.dynamic_routing import CapsuleLayer
 from treecaps.nn.margin_loss import margin_loss
-from treecaps.nn.squash import SquashForm, lengths, squash
+from treecaps.nn.squash import lengths, squash
 from treecaps.nn.tree_convolution import TreeConvolution
 from treecaps.nn.variable_to_static import VariableToStatic
-
-
-@dataclass(frozen=True)
-class TreeCapsConfig:
-    """What a TreeCaps network is made of. The help of ``treecaps train --set`` is made of this."""
-
-    vector_size: int = option(30, "V, the size of a node kind's vector")
-    hidden: tuple[int, ...] = option((), "sizes of the convolution layers before the capsules")
-    window_depth: int = option(2, "d, the depth of a convolution window")
-    channels: int = option(128, "V', the outputs of a convolution slice")
-    slices: int = option(8, "epsilon, the convolution slices of the capsule layer")
-    capsule_size: int = option(8, "D_pvc, the size of a primary capsule")
-    statics: int = option(16, "a, the static capsules (of each channel, if routed by channel)")
-    routed: int | None = option(None, "b, how many of the longest capsules are routed; all if none")
-    static_iterations: int = option(3, "r, the iterations of variable-to-static routing")
-    per_channel: bool = option(False, "route each channel by itself")
-    distinct_starts: bool = option(False, "let equal capsules fill one place among the starts")
-    pooling: Literal["routing", "max"] = option("routing", "how static capsules come about")
-    counts: Literal["exact", "log"] = option("exact", "multiplicities m as they are, or 1 + ln m")
-    gated: bool = option(False, "weigh multiplicities by a learned gate of the window")
-    window_dropout: float = option(0.0, "share of a program's windows left out in training")
-    secondary: int = option(0, "secondary capsules between the static and the code capsules")
-    secondary_size: int = option(8, "the size of a secondary capsule")
-    code_size: int = option(8, "D_cc, the size of a code capsule")
-    code_iterations: int = option(3, "t, the iterations of dynamic routing")
-    squash: SquashForm = option("sabour", "the form of squash")
-
-    def __post_init__(self) -> None:
-        if self.channels * self.slices % self.capsule_size:
-            raise UsageError(
-                f"capsules of size {self.capsule_size} do not divide"
-                f" {self.channels} channels of {self.slices} slices"
-            )
-
-    @property
-    def depths(self) -> tuple[int, ...]:
-        """The window depth of each convolution layer, as ``Forest.of`` takes it."""
-        return (self.window_depth,) * (len(self.hidden) + 1)
 
 
 @dataclass(frozen=True)

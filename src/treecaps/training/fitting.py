@@ -68,9 +68,7 @@ class Fitting:
             raise DataError(f"{error}; begin with --set vectors=random") from None
         values = torch.from_numpy(vectors.for_vocabulary(self.data.vocabulary))
         with torch.no_grad():
-            # Vectors of length 1 are too short for the layers above, which expect numbers of
-            # the order of 1.
-            self.network.vectors.copy_(values * math.sqrt(size))
+            self.network.vectors.copy_(values)
 
     def run_epoch(self, step: Step) -> dict[str, Any]:
         """Go through the training data once, validate, and return the epoch's figures."""

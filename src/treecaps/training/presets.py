@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from treecaps.errors import UsageError
-from treecaps.models.settings import allowed, from_json, from_text, show, types_of, unknown_name
-from treecaps.models.treecaps import TreeCapsConfig
+from treecaps.models.config import TreeCapsConfig
+from treecaps.models.settings import allowed, from_json, from_text, types_of, unknown_name
 from treecaps.training.config import TrainingConfig
 
 
@@ -34,9 +34,6 @@ PRESETS = {
     "paper": Preset(TreeCapsConfig(), TrainingConfig()),
 }
 
-_LEAST = {"window_depth": 2, "secondary": 0}
-"""The least values of whole numbers, where it is not 1."""
-
 
 def get_preset(name: str) -> Preset:
     """Return the preset of a name."""
@@ -60,21 +57,10 @@ def apply_settings(preset: Preset, settings: Iterable[str] | Mapping[str, Any]) 
             changes[part][name] = from_json(kind, value) if typed else from_text(kind, value)
         except ValueError:
             raise UsageError(f"{name} must be {allowed(kind)}, not {value!r}") from None
-    _check_sizes(changes["network"])
     return Preset(
         replace(preset.network, **changes["network"]),
         replace(preset.training, **changes["training"]),
     )
-
-
-def _check_sizes(network: dict[str, Any]) -> None:
-    for name, value in network.items():
-        if name == "window_dropout" and not 0 <= value < 1:
-            raise UsageError(f"{name} must be at least 0 and below 1, not {value}")
-        numbers = value if isinstance(value, tuple) else (value,)
-        least = _LEAST.get(name, 1)
-        if any(type(number) is int and number < least for number in numbers):
-            raise UsageError(f"{name} must be at least {least}, not {show(value)}")
 
 
 def _split(setting: str) -> tuple[str, str]:

@@ -105,10 +105,10 @@ def _one_thread() -> Iterator[None]:
 def _normalise(values: Floats) -> Floats:
     """Bring the vectors of all methods to one scale, and give the unknown kind the mean vector.
 
-    The mean square length of the known kinds' vectors becomes 1, so that a number is of the order
-    of ``1 / sqrt(V)``. One factor for all: directions and relations of lengths stay.
+    The mean square of the known kinds' numbers becomes 1, which is what networks expect. One
+    factor for all: directions and relations of lengths stay.
     """
     known = values[1:]
-    known = known / np.sqrt(np.square(known).sum(1).mean())
+    known = known / np.sqrt(np.square(known).mean())
     normal: Floats = np.concatenate([known.mean(0, keepdims=True), known]).astype(np.float32)
     return normal

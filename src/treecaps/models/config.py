@@ -1,0 +1,57 @@
+"""What a TreeCaps network is made of."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from treecaps.errors import UsageError
+from treecaps.models.options import option
+
+_LEAST = {"window_depth": 2, "secondary": 0}
+"""The least values of whole numbers, where it is not 1."""
+
+
+@dataclass(frozen=True)
+class TreeCapsConfig:
+    """What a TreeCaps network is made of. The help of ``treecaps train --set`` is made of this."""
+
+    vector_size: int = option(30, "V, the size of a node kind's vector")
+    hidden: tuple[int, ...] = option((), "sizes of the convolution layers before the capsules")
+    window_depth: int = option(2, "d, the depth of a convolution window")
+    channels: int = option(128, "V', the outputs of a convolution slice")
+    slices: int = option(8, "epsilon, the convolution slices of the capsule layer")
+    capsule_size: int = option(8, "D_pvc, the size of a primary capsule")
+    statics: int = option(16, "a, the static capsules (of each channel, if routed by channel)")
+    routed: int | None = option(None, "b, how many of the longest capsules are routed; all if none")
+    static_iterations: int = option(3, "r, the iterations of variable-to-static routing")
+    per_channel: bool = option(False, "route each channel by itself")
+    distinct_starts: bool = option(False, "let equal capsules fill one place among the starts")
+    pooling: Literal["routing", "max"] = option("routing", "how static capsules come about")
+    counts: Literal["exact", "log"] = option("exact", "multiplicities m as they are, or 1 + ln m")
+    gated: bool = option(False, "weigh multiplicities by a learned gate of the window")
+    window_dropout: float = option(0.0, "share of a program's windows left out in training")
+    secondary: int = option(0, "secondary capsules between the static and the code capsules")
+    secondary_size: int = option(8, "the size of a secondary capsule")
+    code_size: int = option(8, "D_cc, the size of a code capsule")
+    code_iterations: int = option(3, "t, the iterations of dynamic routing")
+    squash: Literal["sabour", "printed"] = option("sabour", "the form of squash")
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            numbers = value if isinstance(value, tuple) else (value,)
+            least = _LEAST.get(name, 1)
+            if any(type(number) is int and number < least for number in numbers):
+                raise UsageError(f"{name} must be at least {least}, not {value}")
+        if not 0 <= self.window_dropout < 1:
+            raise UsageError(
+                f"window_dropout must be at least 0 and below 1, not {self.window_dropout}"
+            )
+        if self.channels * self.slices % self.capsule_size:
+            raise UsageError(
+                f"capsules of size {self.capsule_size} do not divide"
+                f" {self.channels} channels of {self.slices} slices"
+            )
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """The window depth of each convolution layer, as ``Forest.of`` takes it."""
+        return (self.window_depth,) * (len(self.hidden) + 1)
