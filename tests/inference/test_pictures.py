@@ -5,7 +5,8 @@ import pytest
 
 from treecaps.errors import DataError, UsageError
 from treecaps.inference.evaluate import Evaluation
-from treecaps.inference.pictures import check_picture, draw_confusion
+from treecaps.inference.pictures import draw_confusion
+from treecaps.pictures import check_picture
 
 
 def scores_of(labels: list[str]) -> Evaluation:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from treecaps.cli.options import json_option, parser_options
+from treecaps.cli.options import cache_option, json_option, parser_options, workers_option
 from treecaps.cli.output import (
     add_row,
     new_table,
@@ -27,14 +27,8 @@ _ROWS = 40
     help="Another data set, say the test split: count its programs that have copies in PATH.",
 )
 @parser_options
-@click.option(
-    "--workers", type=click.IntRange(min=1), help="Processes that parse; all cores by default."
-)
-@click.option(
-    "--cache",
-    type=click.Path(path_type=Path),
-    help="Folder for parsed trees; TREECAPS_CACHE or ~/.cache/treecaps by default.",
-)
+@workers_option
+@cache_option
 @json_option
 def command(
     path: Path,

@@ -65,7 +65,7 @@ def command(
     are not in it; they are counted beside.
     """
     if confusion:
-        from treecaps.inference.pictures import check_picture
+        from treecaps.pictures import check_picture
 
         check_picture(confusion)
     from treecaps.data.corpus import Corpus

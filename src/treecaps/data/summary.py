@@ -39,7 +39,7 @@ def summarise(
             "mean_share": float(np.mean(broken)) if broken else 0.0,
         },
         "not_utf8": int(np.count_nonzero(corpus.replaced)),
-        "failures": _failures(corpus),
+        "failures": group_failures(corpus),
         "duplicates": _duplicates(corpus, step),
     }
     if against is not None:
@@ -60,7 +60,7 @@ def _nodes(sizes: np.ndarray[Any, np.dtype[np.int64]]) -> dict[str, float]:
     }
 
 
-def _failures(corpus: Corpus) -> list[dict[str, Any]]:
+def group_failures(corpus: Corpus) -> list[dict[str, Any]]:
     """Return the reasons of failures, most frequent first, with the first program of each."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for failure in corpus.failures:

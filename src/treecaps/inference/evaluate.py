@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_f
 
 from treecaps.data.corpus import Corpus
 from treecaps.data.forest import Forest
-from treecaps.data.summary import _failures as group_failures
+from treecaps.data.summary import group_failures
 from treecaps.errors import DataError, UsageError
 from treecaps.models.trained import TrainedModel
 

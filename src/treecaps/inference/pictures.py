@@ -1,31 +1,17 @@
 """Pictures of what a model scores."""
 
-import warnings
-from io import BytesIO
 from pathlib import Path
-from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
-from treecaps.errors import DataError, UsageError, tell
 from treecaps.inference.evaluate import Evaluation
+from treecaps.pictures import check_picture, write_picture
 
-_ENDINGS = (".png", ".svg")
 _WITH_COUNTS = 30
 """The most classes whose cells still have room for a number."""
 _DPI = 120
-
-
-def check_picture(path: str | Path) -> None:
-    """Complain of a picture that could not be written, before minutes of work."""
-    path = Path(path)
-    if path.suffix.lower() not in _ENDINGS:
-        raise UsageError(f"cannot draw into {path.name}: its name must end in .png or .svg")
-    if not path.parent.is_dir():
-        raise DataError(f"cannot write {path}: there is no folder {path.parent}")
 
 
 def draw_confusion(evaluation: Evaluation, path: str | Path, *, title: str = "") -> None:
@@ -93,32 +79,7 @@ def draw_confusion(evaluation: Evaluation, path: str | Path, *, title: str = "")
     scale.ax.minorticks_off()
     scale.set_label("share of the class", fontsize=8)
     scale.outline.set_visible(False)
-    _write(figure, path)
-
-
-def _write(figure: Figure, path: Path) -> None:
-    style = path.suffix.lower()[1:]
-    # The same scores give the same bytes: no date, no identities by chance.
-    settings: dict[Any, Any] = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "treecaps",
-        "font.sans-serif": ["DejaVu Sans"],
-    }
-    contents = BytesIO()
-    with matplotlib.rc_context(settings), warnings.catch_warnings():
-        # Names may hold letters that the font lacks; they become boxes.
-        warnings.filterwarnings("ignore", "Glyph .* missing from")
-        figure.savefig(
-            contents,
-            format=style,
-            bbox_inches="tight",
-            pad_inches=0.15,
-            metadata={"Date": None} if style == "svg" else None,
-        )
-    try:
-        path.write_bytes(contents.getvalue())
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {tell(error)}") from None
+    write_picture(figure, path, bbox_inches="tight", pad_inches=0.15)
 
 
 def _by_number(label: str) -> tuple[int, str]:

@@ -2,11 +2,8 @@
 
 import math
 from collections import Counter
-from io import BytesIO
 from pathlib import Path
-from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -16,12 +13,11 @@ from numpy.typing import NDArray
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from treecaps.errors import DataError, UsageError, tell
+from treecaps.pictures import check_picture, write_picture
 from treecaps.vectors.kind_vectors import KindVectors
 
 Pixels = NDArray[np.float64]
 
-_ENDINGS = (".png", ".svg")
 _COLOURS = ("#3b6fb6", "#c8553d", "#4a8f4d", "#8a5aa8", "#b8860b")
 _OTHER = "#666666"
 _LABEL = FontProperties(size=7)
@@ -38,9 +34,7 @@ def draw_vectors(vectors: KindVectors, path: str | Path) -> None:
     long ways and directions mean nothing. A dot grows with each power of ten in its kind's count,
     and has the colour of the last word of its name where several kinds share it.
     """
-    path = Path(path)
-    if path.suffix.lower() not in _ENDINGS:
-        raise UsageError(f"cannot draw into {path.name}: its name must end in .png or .svg")
+    check_picture(path)
     kinds = vectors.vocabulary.kinds[1:]
     colours, legend = _colours(kinds)
     # Names need room: the more kinds, the larger the picture.
@@ -102,20 +96,7 @@ def draw_vectors(vectors: KindVectors, path: str | Path) -> None:
             verticalalignment="bottom",
             parse_math=False,
         )
-    contents = BytesIO()
-    style = path.suffix.lower()[1:]
-    # The same vectors give the same bytes: no date, no identities by chance.
-    settings: dict[Any, Any] = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "treecaps",
-        "font.sans-serif": ["DejaVu Sans"],  # an SVG file repeats the whole list at each label
-    }
-    with matplotlib.rc_context(settings):
-        figure.savefig(contents, format=style, metadata={"Date": None} if style == "svg" else None)
-    try:
-        path.write_bytes(contents.getvalue())
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {tell(error)}") from None
+    write_picture(figure, path)
 
 
 def _project(values: NDArray[np.float32]) -> Pixels:
