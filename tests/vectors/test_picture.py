@@ -71,5 +71,5 @@ def test_other_endings_and_missing_folders_are_refused(tmp_path: Path) -> None:
     vectors = by_chance(["a", "b"])
     with pytest.raises(UsageError, match=r"must end in \.png or \.svg"):
         picture.draw_vectors(vectors, tmp_path / "picture.pdf")
-    with pytest.raises(DataError, match=r"cannot write .*: no such file or directory"):
+    with pytest.raises(DataError, match=r"cannot write .*: there is no folder"):
         picture.draw_vectors(vectors, tmp_path / "none" / "picture.svg")

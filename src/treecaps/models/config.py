@@ -22,7 +22,7 @@ class TreeCapsConfig:
     capsule_size: int = option(8, "D_pvc, the size of a primary capsule")
     statics: int = option(16, "a, the static capsules (of each channel, if routed by channel)")
     routed: int | None = option(None, "b, how many of the longest capsules are routed; all if none")
-    static_iterations: int = option(3, "r, the iterations of variable-to-static routing")
+    static_iterations: int = option(1, "r, the iterations of variable-to-static routing")
     per_channel: bool = option(False, "route each channel by itself")
     distinct_starts: bool = option(False, "let equal capsules fill one place among the starts")
     pooling: Literal["routing", "max"] = option("routing", "how static capsules come about")
