@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -156,6 +158,47 @@ def test_dropped_windows_take_no_part() -> None:
     assert torch.equal(network(batch).code, network(batch).code)
     everything = TreeCaps(replace(SMALL, window_dropout=1.0), len(vocabulary), CLASSES).double()
     assert not everything(batch).static.any()
+
+
+_LARGE = """
+import resource, sys
+import numpy as np, torch
+from treecaps.data.forest import Forest
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.models.config import TreeCapsConfig
+from treecaps.models.treecaps import TreeCaps
+from treecaps.nn.batch import Batch
+from treecaps.syntax.tree import Tree
+
+torch.set_num_threads(1)
+rng = np.random.default_rng(0)
+size = 200_000
+kinds = [f"kind{number}" for number in rng.integers(0, 60, size)]
+parent = [-1] * size
+depth = np.arange(size) % 7
+path = [0] * 7
+for node in range(1, size):
+    parent[node] = path[depth[node] - 1] if depth[node] else 0
+    path[depth[node]] = node
+tree = Tree.build(kinds, parent)
+vocabulary = Vocabulary.of([tree])
+network = TreeCaps(TreeCapsConfig(), len(vocabulary), 10)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+batch = Batch.of(Forest.of([tree], vocabulary))
+with torch.no_grad():
+    lengths = network(batch).lengths
+assert torch.isfinite(lengths).all()
+network.loss(network(batch), torch.tensor([0])).backward()
+print(len(batch.window), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def test_a_program_of_200_000_nodes_works_in_bounded_memory() -> None:
+    command = [sys.executable, "-c", _LARGE]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    windows, megabytes = map(int, done.stdout.split())
+    # Nothing but the capsules themselves, some times over, grows with the program.
+    assert megabytes < 300 + 20 * windows * 1024 * 4 / 2**20
 
 
 def test_refuses_capsules_that_do_not_fit() -> None:

@@ -20,7 +20,7 @@ class TreeCapsConfig:
     channels: int = option(128, "V', the outputs of a convolution slice")
     slices: int = option(8, "epsilon, the convolution slices of the capsule layer")
     capsule_size: int = option(8, "D_pvc, the size of a primary capsule")
-    statics: int = option(16, "a, the static capsules (of each channel, if routed by channel)")
+    statics: int = option(8, "a, the static capsules (of each channel, if routed by channel)")
     routed: int | None = option(None, "b, how many of the longest capsules are routed; all if none")
     static_iterations: int = option(1, "r, the iterations of variable-to-static routing")
     per_channel: bool = option(False, "route each channel by itself")

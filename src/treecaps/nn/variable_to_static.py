@@ -13,7 +13,7 @@ from torch.nn import functional
 from treecaps.nn.squash import SquashForm, squash
 
 # Coupling coefficients worked on at a time: few enough to stay in the cache, and to bound memory.
-_BLOCK = 1 << 17
+_BLOCK = 1 << 19
 
 
 class VariableToStatic(nn.Module):
