@@ -128,6 +128,9 @@ def main() -> None:
     options = parser.parse_args()
     keep_memory()
     torch.set_num_threads(1)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
     first, second = (
         Corpus.build(options.data / f"{name}.jsonl.gz", frontend=options.frontend)
         for name in ("train", "val")
@@ -157,9 +160,6 @@ def main() -> None:
         print(f"seed {seed}: {alone:.4f}, together {ensemble:.4f}", file=sys.stderr, flush=True)
         if matrix is not None and not options.folds:
             break  # there is no chance in it
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
     result: dict[str, Any] = {
         "data": options.data.name,
         "split": f"{options.folds}-fold cross-validation on train+val"

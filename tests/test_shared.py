@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+import treecaps
+from tests.models.test_treecaps import VARIANTS, compare
 from treecaps.data.corpus import Corpus
 from treecaps.data.summary import summarise
 from treecaps.syntax.languages import LANGUAGES
+from treecaps.training.presets import apply_settings, get_preset
 
 pytestmark = pytest.mark.shared
 
@@ -45,3 +48,22 @@ def test_near_copies_were_kept_on_one_side(shared: Path) -> None:
     assert found["programs"] == 199
     assert found["exact"]["programs"] == 0
     assert found["near"]["programs"] <= 2
+
+
+def test_a_network_learns_sorting_and_is_not_fooled_by_names(shared: Path) -> None:
+    train, val = shared / "java-sort/train.jsonl.gz", shared / "java-sort/val.jsonl.gz"
+    preset = apply_settings(get_preset("default"), ["epochs=8", "vectors=random"])
+    model = treecaps.train(Corpus.build(train), val=Corpus.build(val), preset=preset)
+    scores = treecaps.evaluate(model, Corpus.build(val))
+    assert scores.programs == 38
+    assert scores.accuracy > 0.6  # one of ten by chance
+    assert treecaps.evaluate(model, Corpus.build(val, blind=True)).accuracy == scores.accuracy
+
+
+@pytest.mark.parametrize(("data", "frontend"), [("java-sort", "srcml"), ("poj104", "tree-sitter")])
+def test_the_network_equals_the_naive_one_on_real_programs(
+    shared: Path, data: str, frontend: str
+) -> None:
+    corpus = Corpus.build(shared / f"{data}/val.jsonl.gz", frontend=frontend)
+    for config in (VARIANTS["paper"], VARIANTS["log counts"], VARIANTS["stacked deep windows"]):
+        compare(config, corpus[:6])
