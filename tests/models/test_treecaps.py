@@ -53,6 +53,9 @@ def compare(config: TreeCapsConfig, trees: list[Tree], scale: float = 1) -> None
     vocabulary = Vocabulary.of(trees)
     network = TreeCaps(config, len(vocabulary), CLASSES).double()
     network.vectors.data *= scale
+    for name, weights in network.named_parameters():
+        if "bias" in name or "gate" in name:  # these begin at zero, where errors would not show
+            torch.nn.init.normal_(weights, std=0.3)
     batch = Batch.of(Forest.of(trees, vocabulary, config.depths), torch.float64)
     found = network(batch)
     every = [naive_forward(network, nodes_of(t, vocabulary, config.window_depth)) for t in trees]

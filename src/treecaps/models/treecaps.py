@@ -1,5 +1,6 @@
 """TreeCaps: tree-structured capsule networks."""
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -53,6 +54,10 @@ class TreeCaps(nn.Module):
         self.primary = TreeConvolution(sizes[-1], config.channels, config.slices)
         outputs = config.channels * config.slices
         self.gate = nn.Linear(outputs, 1) if config.gated else None
+        if self.gate:
+            # A gate begins fully open: every window counts as often as it occurs.
+            nn.init.zeros_(self.gate.weight)
+            nn.init.constant_(self.gate.bias, math.log(math.e - 1))
         self.variable_to_static = VariableToStatic(
             config.statics,
             routed=config.routed,
