@@ -23,7 +23,7 @@ PRESETS = {
     "default": Preset(
         TreeCapsConfig(
             hidden=(64, 64),
-            channels=64,
+            channels=32,
             per_channel=True,
             statics=2,
             distinct_starts=True,
@@ -31,7 +31,7 @@ PRESETS = {
             gated=True,
             code_iterations=1,
         ),
-        TrainingConfig(learning_rate=5e-3),
+        TrainingConfig(learning_rate=5e-3, vectors="random"),
     ),
     # As printed; docs/paper.md has what the paper leaves open, and why it is read so.
     "paper": Preset(TreeCapsConfig(), TrainingConfig(epochs=60, batch_size=4)),
