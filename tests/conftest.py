@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+# Two threads on a busy machine wait for each other most of the time. Commands that tests start
+# inherit this.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted(path for path in (ROOT / "examples" / "programs").rglob("*") if path.is_file())
 
