@@ -97,8 +97,41 @@ def test_programs_that_cannot_be_parsed_are_left_out_of_fit(tmp_path: Path) -> N
         some().fit([tmp_path / "none.py"], ["a"])
 
 
+def test_programs_without_label_are_left_out_of_fit() -> None:
+    labels = example_labels()
+    with pytest.warns(UserWarning, match="left out 3 of 52 programs: they have no label"):
+        model = some(epochs=1).fit(example_trees(), [None] * 3 + labels[3:])
+    assert model.classes_.tolist() == LABELS
+    assert model.model_.card["data"]["training"]["programs"] < 49
+
+
+def test_options_may_be_numbers_of_numpy() -> None:
+    options = {"epochs": np.int64(1), "seed": np.int32(3), "ensemble": np.int64(1)}
+    model = some(**options).fit(example_trees(), example_labels())
+    other = some(epochs=1, seed=3).fit(example_trees(), example_labels())
+    probabilities = model.predict_proba(example_trees())
+    assert np.array_equal(probabilities, other.predict_proba(example_trees()))
+
+
 def test_wrong_calls() -> None:
     labels = [path.parent.name for path in PYTHON]
+    shapes: list[Any] = [np.array([labels]).T, np.eye(4, dtype=int), "abcd", 3]
+    for shape in shapes:
+        with pytest.raises(UsageError, match="one label for each program"):
+            some().fit(PYTHON, shape)
+    with pytest.raises(UsageError, match="of one type"):
+        some().fit(PYTHON, [1, "a", 3.5, object()])
+    wrong: list[Any] = [["channels=8"], 3, "channels=8"]
+    for settings in wrong:
+        with pytest.raises(UsageError, match="settings are options by name"):
+            some(settings=settings).fit(PYTHON, labels)
+    with pytest.raises(UsageError, match="no preset None"):
+        some(preset=None).fit(PYTHON, labels)
+    fitted = some(language="python", epochs=1).fit(PYTHON, labels)
+    ones: list[Any] = ["x = 1\n", PYTHON[0], Program.read(PYTHON[0]), example_trees()[0]]
+    for one in ones:
+        with pytest.raises(UsageError, match="give a list"):
+            fitted.predict(one)
     with pytest.raises(UsageError, match="source code needs a language"):
         some().fit(["x = 1"], ["a"])
     with pytest.raises(UsageError, match="not int"):

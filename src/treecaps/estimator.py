@@ -1,7 +1,7 @@
 """``TreeCapsClassifier``: treecaps in the manner of scikit-learn."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +67,12 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, programs: Sequence[Any], labels: Sequence[Any] | NDArray[Any]
     ) -> "TreeCapsClassifier":
         """Train on labelled programs; those that cannot be parsed are left out with a warning."""
+        _refuse_one(programs)
+        labels = _check_labels(labels)
         if len(programs) != len(labels):
             raise UsageError(f"{len(programs):,} programs cannot have {len(labels):,} labels")
+        if not isinstance(self.settings, Mapping | None):
+            raise UsageError('settings are options by name, such as {"channels": 32}')
         settings = dict(self.settings or {})
         if self.epochs is not None:
             settings["epochs"] = self.epochs
@@ -77,11 +81,18 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         kept: list[Any] = []
         self.failures_: list[Failure] = []
         for number, (program, label) in enumerate(zip(programs, labels, strict=True)):
+            if label is None:
+                continue
             try:
                 trees.append(self._parse(program))
                 kept.append(label)
             except ProgramError as error:
                 self.failures_.append(Failure(str(number), error.code, str(error)))
+        if missing := sum(label is None for label in labels):
+            warnings.warn(
+                f"left out {missing:,} of {len(programs):,} programs: they have no label",
+                stacklevel=2,
+            )
         if self.failures_:
             first = self.failures_[0]
             warnings.warn(
@@ -91,7 +102,10 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         if not trees:
             raise DataError("there are no training programs")
-        classes = np.unique(kept)
+        try:
+            classes = np.unique(kept)
+        except TypeError:
+            raise UsageError("labels must be of one type: all text, or all numbers") from None
         names = [str(one) for one in classes.tolist()]
         self.model_ = train(
             trees,
@@ -120,6 +134,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _lengths(self, programs: Iterable[Any]) -> Tensor:
         """Return the lengths ``[B, classes]``, with the classes in the order of ``classes_``."""
         check_is_fitted(self, "model_")
+        _refuse_one(programs)
         trees = []
         for number, program in enumerate(programs):
             try:
@@ -142,3 +157,17 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             kind = type(program).__name__
             raise UsageError(f"a program is text, a Path, a Program or a Tree, not {kind}")
         return loaded_frontend(self.frontend, self.comments).parse(program)
+
+
+def _refuse_one(programs: Any) -> None:
+    if isinstance(programs, str | bytes | Path | Program | Tree):
+        raise UsageError("give a list of programs, even for one: [program]")
+
+
+def _check_labels(labels: Any) -> list[Any]:
+    """Return labels as a list, if there is one for each program."""
+    found = None if isinstance(labels, str | bytes) or not isinstance(labels, Iterable) else labels
+    listed = [] if found is None else list(found)
+    if found is None or any(np.ndim(label) for label in listed):
+        raise UsageError("labels are a list with one label for each program")
+    return listed

@@ -1,5 +1,6 @@
 """Pictures on disk: which files they may go to, and the same bytes for the same picture."""
 
+import os
 import warnings
 from io import BytesIO
 from pathlib import Path
@@ -40,7 +41,13 @@ def write_picture(figure: "Figure", path: str | Path, **layout: Any) -> None:
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         metadata = {"Date": None} if style == "svg" else None
         figure.savefig(contents, format=style, metadata=metadata, **layout)
+    path = Path(os.path.realpath(path))
+    building = path.with_name(f".{os.getpid()}.building")
     try:
-        path.write_bytes(contents.getvalue())
+        try:
+            building.write_bytes(contents.getvalue())
+            building.replace(path)
+        finally:
+            building.unlink(missing_ok=True)
     except OSError as error:
         raise DataError(f"cannot write {path}: {tell(error)}") from None

@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -87,6 +88,8 @@ def test_wrong_words_are_said_before_the_work(
         (("--set", "gated=3"), "gated must be true or false"),
         (("--epochs", "0"), "epochs must be at least 1"),
         (("--resume", "--overwrite"), "choose one"),
+        (("--threads", "1000000"), "1000000 is not in the range"),
+        (("--set", "channels=9999999"), "channels must be at most 1,000,000"),
     ):
         done = run_here("train", nowhere, "--out", out, *words)
         assert (done.returncode, done.stdout) == (2, "")
@@ -102,6 +105,17 @@ def test_wrong_words_are_said_before_the_work(
     (two_classes / "calls").rename(two_classes / "loops" / "more")
     done = run_here("train", two_classes, "--out", out)
     assert (done.returncode, "at least two classes" in done.stderr) == (2, True)
+
+
+def test_names_that_are_no_utf8_can_be_learned_from(
+    run_here: Run, two_classes: Path, tmp_path: Path
+) -> None:
+    (two_classes / "calls").rename(two_classes / os.fsdecode(b"\xff"))
+    data = two_classes.rename(tmp_path / os.fsdecode(b"data\xfe"))
+    out = tmp_path / os.fsdecode(b"model\xfd")
+    done = run_here("train", data, "--out", out, "--epochs", "1")
+    assert done.returncode == 0, done.stderr
+    assert len(TrainedModel.load(out).labels) == 2
 
 
 def test_help_lists_the_options_of_a_network() -> None:

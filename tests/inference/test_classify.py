@@ -117,6 +117,9 @@ def test_nothing_gives_nothing_and_some_class_must_be_named() -> None:
     assert list(classify(small_model(), [])) == []
     with pytest.raises(UsageError, match="name one or more"):
         classify(small_model(), [], top=0)
+    for one in ("b5.py", Path("b5.py")):
+        with pytest.raises(UsageError, match="give a list"):
+            classify(small_model(), one)  # type: ignore[arg-type]
 
 
 def test_the_dictionary_keeps_its_shape() -> None:

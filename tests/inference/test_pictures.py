@@ -1,3 +1,5 @@
+import errno
+import os
 import re
 from pathlib import Path
 
@@ -61,6 +63,23 @@ def test_names_are_other_peoples_words(tmp_path: Path) -> None:
     assert "\u4e2d\u6587" in found
     assert "b\ufffd[1m\ufffdc" in found
     draw_confusion(scores_of(names), tmp_path / "picture.png")
+
+
+def test_a_full_disk_leaves_the_old_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "picture.svg"
+    file.write_text("old")
+
+    def full(self: Path, content: bytes) -> int:
+        with open(self, "wb") as half:
+            half.write(content[:10])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(DataError, match="no space left"):
+        draw_confusion(scores_of(["a", "b"]), file)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"picture.svg": "old"}
 
 
 def test_other_endings_and_missing_folders_are_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ import errno
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -214,12 +215,16 @@ def tensors(change: Callable[[dict[str, torch.Tensor]], Any]) -> Callable[[Path]
         (change("comments", 1), "'comments' cannot be right"),
         (change("network", []), "'network' cannot be right"),
         (change("network.channels", 8), "has the shape"),
-        (change("network.channels", 10**9), "has the shape"),
+        (change("network.channels", 10**6), "has the shape"),
+        (change("network.channels", 10**9), "channels must be at most 1,000,000"),
         (change("network.channels", "8"), "channels must be a whole number, not '8'"),
         (change("network.channels", -4), "config.json is damaged"),
         (change("network.capsule_size", 3), "config.json is damaged"),
         (change("network.chanels", 8), "no option 'chanels'; do you mean channels"),
         (change("network.squash", "none"), "squash must be sabour or printed"),
+        (change("network.squash", "printed"), "config.json was altered"),
+        (change("card", {"figures": {"validation_accuracy": 1.0}}), "config.json was altered"),
+        (change("comments", True), "config.json was altered"),
         (change("files", {}), "was altered"),
         (tensors(lambda found: found["0.primary.bias"].fill_(torch.nan)), "are no numbers"),
         (tensors(lambda found: found.pop("0.vectors")), "0.vectors is missing"),
@@ -260,5 +265,22 @@ def test_options_that_did_not_exist_yet_have_their_defaults(tmp_path: Path) -> N
     some_model().save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     del config["network"]["window_dropout"]
+    config["checksum"] = trained._config_checksum(config)
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert TrainedModel.load(tmp_path).config == CONFIG
+
+
+def test_a_configuration_may_be_laid_out_anew(tmp_path: Path) -> None:
+    some_model().save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(dict(reversed(config.items())), indent=4))
+    assert TrainedModel.load(tmp_path).config == CONFIG
+
+
+def test_names_that_are_no_utf8_are_kept(tmp_path: Path) -> None:
+    labels = ("a", "b", "\udcfe", "\udcff")
+    card = {"data": {"training": {"name": "\udce4"}}, "command": "treecaps train \udce4"}
+    replace(some_model(), labels=labels, card=card).save(tmp_path)
+    model = TrainedModel.load(tmp_path)
+    assert (model.labels, model.card) == (labels, card)
+    assert "treecaps train ?" in (tmp_path / "README.md").read_text()

@@ -1,4 +1,5 @@
 import logging
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,8 +98,21 @@ def test_data_that_cannot_be_learned_from() -> None:
         some(["a", "b"], ([], []))
     with pytest.raises(DataError, match="none of the 1 validation programs has a label"):
         some(["a", "b"], ([TREE], [None]))
+    numbers: Any = [1, 2]
+    with pytest.raises(UsageError, match="a label is text or None, not int: 1"):
+        some(numbers)
+    with pytest.raises(UsageError, match="a label is text or None, not int: 2"):
+        some(["a", "b"], ([TREE], numbers[1:]))
+    with pytest.raises(UsageError, match="training data are a list of trees"):
+        some("ab")
     with pytest.raises(UsageError, match="2 training programs cannot have 1 labels"):
         prepare([TREE, TREE], ["a"], None, depths=(2,), val_share=0, seed=0)
+
+
+def test_no_name_is_a_name_and_none_is_not() -> None:
+    data = some(["", "b", None, ""], share=0)
+    assert data.labels == ("", "b")
+    assert data.train.label.tolist() == [0, 1, 0]
 
 
 def test_examples_have_four_classes() -> None:

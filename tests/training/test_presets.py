@@ -1,3 +1,6 @@
+import json
+
+import numpy as np
 import pytest
 
 from treecaps.errors import UsageError
@@ -55,6 +58,37 @@ def test_settings_may_be_values_by_name() -> None:
         apply_settings(PRESETS["default"], {"epochs": "2"})
 
 
+def test_settings_may_be_numbers_of_numpy() -> None:
+    settings = {
+        "hidden": (np.int64(8),),
+        "epochs": np.int32(2),
+        "learning_rate": np.float32(0.5),
+        "weight_decay": np.int64(1),
+        "patience": np.uint8(3),
+    }
+    preset = apply_settings(PRESETS["default"], settings)
+    assert json.loads(json.dumps(to_json(preset.network)))["hidden"] == [8]
+    training = json.loads(json.dumps(to_json(preset.training)))
+    assert {name: training[name] for name in list(settings)[1:]} == {
+        "epochs": 2,
+        "learning_rate": 0.5,
+        "weight_decay": 1.0,
+        "patience": 3,
+    }
+    for value in (np.float64(2), True, np.True_):
+        with pytest.raises(UsageError, match="epochs must be a whole number"):
+            apply_settings(PRESETS["default"], {"epochs": value})
+
+
+@pytest.mark.parametrize("digits", [400, 5000])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_numbers_beyond_all_bounds_are_refused(digits: int, sign: int) -> None:
+    value = sign * 10**digits
+    for name in ("learning_rate", "channels", "epochs", "hidden"):
+        with pytest.raises(UsageError, match=f"{name} must be"):
+            apply_settings(PRESETS["default"], {name: [value] if name == "hidden" else value})
+
+
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
@@ -84,6 +118,16 @@ def test_settings_may_be_values_by_name() -> None:
         ("patience=0", "at least 1"),
         ("weight_decay=-1", "at least 0"),
         ("val_share=1", "below 1"),
+        ("channels=1000001", "channels must be at most 1,000,000"),
+        ("hidden=8,1000001", "hidden must be at most 1,000,000"),
+        ("hidden=" + "8," * 101, "at most 100 layers"),
+        ("code_iterations=1001", "at most 1,000"),
+        ("static_iterations=1001", "at most 1,000"),
+        ("window_depth=1001", "at most 1,000"),
+        ("epochs=1000001", "epochs must be at most 1,000,000"),
+        ("batch_size=1000001", "at most 1,000,000"),
+        ("learning_rate=1e400", "a number"),
+        ("channels=" + "9" * 5000, "channels must be a whole number"),
     ],
 )
 def test_wrong_settings_say_what_is_right(setting: str, words: str) -> None:

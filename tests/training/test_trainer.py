@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import (  # type: ignore[import-untyped]
@@ -89,6 +90,10 @@ def test_the_seed_decides(tmp_path: Path) -> None:
     torch.manual_seed(2)
     assert same(first, learn(dropping, seed=3, folder=tmp_path / "model"))
     assert not same(first, learn(dropping, seed=4))
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert same(learn(seed=np.int64(1), ensemble=np.int8(1)), learn(seed=1))
 
 
 def test_threads_do_not_decide() -> None:
@@ -257,8 +262,8 @@ def test_other_data_or_options_are_not_resumed(tmp_path: Path) -> None:
         learn(folder=tmp_path, on_epoch=stop_after(1, StopError()))
     with pytest.raises(UsageError, match=r"batch_size 8 instead of 4.*give the same"):
         learn(small("batch_size=4"), folder=tmp_path, resume=True)
-    with pytest.raises(UsageError, match="statics 1 instead of 2"):
-        learn(small("statics=2"), folder=tmp_path, resume=True)
+    with pytest.raises(UsageError, match=r"statics \d instead of 3"):
+        learn(small("statics=3"), folder=tmp_path, resume=True)
     with pytest.raises(UsageError, match="seed 0 instead of 1"):
         learn(seed=1, folder=tmp_path, resume=True)
     with pytest.raises(UsageError, match="ensemble 1 instead of 2"):
@@ -287,8 +292,13 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
         learn(folder=tmp_path, resume=True)
     for content in ("{", "[]", "{}", '{"members": []}'):
         state.write_text(content)
-        with pytest.raises(ModelError, match=r"state.json.*start again with --overwrite"):
-            learn(folder=tmp_path, resume=True)
+        for resume in (True, False):
+            with pytest.raises(UsageError, match=r"state.json is no state of a training"):
+                learn(folder=tmp_path, resume=resume, overwrite=not resume)
+        assert state.read_text() == content
+    state.write_text('{"format": 0, "treecaps": "0.0", "run": {}, "members": []}')
+    with pytest.raises(ModelError, match=r"another version of treecaps; start again"):
+        learn(folder=tmp_path, resume=True)
     learn(folder=tmp_path, overwrite=True)
     TrainedModel.load(tmp_path)
 
@@ -356,6 +366,76 @@ def test_a_loss_without_bounds_stops(tmp_path: Path, monkeypatch: pytest.MonkeyP
         learn()
 
 
+@pytest.mark.parametrize("val_share", [0.1, 0])
+def test_the_last_step_of_an_epoch_is_checked_too(tmp_path: Path, val_share: float) -> None:
+    old = learn(folder=tmp_path)
+    preset = small("epochs=1", "batch_size=64", "learning_rate=1e30", f"val_share={val_share}")
+    with pytest.raises(TrainingError, match=r"epoch 1; .*--set learning_rate=0.001$"):
+        learn(preset, folder=tmp_path, overwrite=True)
+    assert same(TrainedModel.load(tmp_path), old)
+
+
+def test_what_is_not_ours_is_never_removed(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "logs").mkdir()
+    mine = [tmp_path / "checkpoint" / "mine.txt", tmp_path / "logs" / "mine.txt"]
+    for path in mine:
+        path.write_text("mine")
+    for resume in (True, False):
+        with pytest.raises(UsageError, match="holds other files"):
+            learn(folder=tmp_path, resume=resume, overwrite=not resume)
+    for path in mine:
+        path.rename(tmp_path.parent / f"{tmp_path.name}-{path.parent.name}")
+        path.parent.rmdir()
+    with pytest.raises(StopError):
+        learn(folder=tmp_path, on_epoch=stop_after(2, StopError()))
+    for path in mine:
+        (tmp_path.parent / f"{tmp_path.name}-{path.parent.name}").rename(path)
+    learn(folder=tmp_path, resume=True)
+    assert [path.name for path in (tmp_path / "checkpoint").iterdir()] == ["mine.txt"]
+    learn(folder=tmp_path, overwrite=True)
+    assert [path.read_text() for path in mine] == ["mine", "mine"]
+    assert len(list((tmp_path / "logs" / "0").iterdir())) == 1
+
+
+def test_overwriting_waits_for_good_data(tmp_path: Path) -> None:
+    with pytest.raises(StopError):
+        learn(folder=tmp_path, on_epoch=stop_after(1, StopError()))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UsageError, match="two classes"):
+        train(example_trees()[:2], ["a", "a"], folder=tmp_path, overwrite=True)
+    huge = small("channels=1000000", "hidden=1000000", "vector_size=1000000")
+    with pytest.raises(UsageError, match="the network is too large"):
+        learn(huge, folder=tmp_path, overwrite=True)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_only_one_training_writes_into_a_folder(tmp_path: Path) -> None:
+    refused = 0
+
+    def on_epoch(member: int, figures: dict[str, Any]) -> None:
+        nonlocal refused
+        for options in ((False, False), (True, False), (False, True)):
+            with pytest.raises(UsageError, match="another training is writing into"):
+                learn(folder=tmp_path, resume=options[0], overwrite=options[1])
+            refused += 1
+
+    (tmp_path / ".lock").touch()  # of a training that was killed
+    model = learn(folder=tmp_path, on_epoch=on_epoch)
+    assert refused == 9
+    assert same(TrainedModel.load(tmp_path), model)
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_trouble_with_logs_does_not_stop_a_training(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "\udcff"
+    model = learn(folder=folder)
+    assert "logs for TensorBoard" in caplog.text
+    assert same(TrainedModel.load(folder), model)
+
+
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     learn(folder=tmp_path / "model")
     before = (tmp_path / "model" / "model.safetensors").read_bytes()
@@ -399,6 +479,16 @@ def test_wrong_calls() -> None:
         learn(ensemble=0)
     with pytest.raises(UsageError, match="a seed lies between"):
         learn(seed=-1)
+    with pytest.raises(UsageError, match=r"a seed is a whole number, not 1\.5"):
+        learn(seed=1.5)
+    wrong: Any = 3
+    for val in (wrong, (example_trees(),), example_trees()):
+        with pytest.raises(UsageError, match="validation data are"):
+            learn(val=val)
+    with pytest.raises(UsageError, match="validation data are a list of trees"):
+        learn(val=(example_trees(), wrong))
+    with pytest.raises(UsageError, match="no preset 3"):
+        train(example_trees(), example_labels(), preset=wrong)
     with pytest.raises(UsageError, match="need labels"):
         train(example_trees())
     with pytest.raises(UsageError, match="no preset 'best'"):
@@ -418,4 +508,7 @@ def test_a_corpus_brings_its_labels_and_its_front_end(tmp_path: Path) -> None:
     model = train(corpus, val=corpus, preset=small())
     assert (model.frontend, model.comments, model.labels) == ("ast", False, ("one", "two"))
     facts = model.card["data"]["training"]
+    other = Corpus.build(tmp_path, workers=1)
+    with pytest.raises(UsageError, match=r"parsed by ast without.* by tree-sitter without"):
+        train(corpus, val=other, preset=small())
     assert (facts["name"], facts["failed"], facts["programs"]) == (tmp_path.name, 2, 2)

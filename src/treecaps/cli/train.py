@@ -1,5 +1,6 @@
 """``treecaps train``."""
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -94,7 +95,7 @@ class _Command(click.Command):
 @parser_options
 @click.option(
     "--threads",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=max(256, 4 * (os.cpu_count() or 1))),
     default=1,
     show_default=True,
     help="Threads that compute; more pay for large networks on an idle machine.",

@@ -67,6 +67,8 @@ def classify(
         top: How many classes to name for each program.
         workers: How many processes parse; as many as there are cores by default.
     """
+    if isinstance(programs, str | bytes | Path | Program | Failure):
+        raise UsageError("classify takes many programs; give a list, even for one: [program]")
     if top < 1:
         raise UsageError(f"cannot name {top} classes; name one or more")
     if workers is None:

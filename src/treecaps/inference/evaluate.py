@@ -13,7 +13,7 @@ from treecaps.data.corpus import Corpus
 from treecaps.data.forest import Forest
 from treecaps.data.summary import group_failures
 from treecaps.errors import DataError, UsageError
-from treecaps.models.trained import TrainedModel
+from treecaps.models.trained import TrainedModel, spell_parser
 
 Step = Callable[[float], None]
 """Called now and then with the share done, from 0 to 1."""
@@ -111,8 +111,8 @@ def evaluate(model: TrainedModel, corpus: Corpus, *, step: Step | None = None) -
     parsed_by = corpus.about["frontend"], corpus.about["comments"]
     if parsed_by != (model.frontend, model.comments):
         raise UsageError(
-            f"the model wants trees by {_spell(model.frontend, model.comments)},"
-            f" but {corpus.name} was parsed by {_spell(*parsed_by)}"
+            f"the model wants trees by {spell_parser(model.frontend, model.comments)},"
+            f" but {corpus.name} was parsed by {spell_parser(*parsed_by)}"
         )
     chosen = [number for number, label in enumerate(corpus.labels) if label is not None]
     if not chosen:
@@ -164,10 +164,6 @@ def _chunks(corpus: Corpus, chosen: Sequence[int]) -> Iterator[list[int]]:
             chunk, nodes = [], 0
     if chunk:
         yield chunk
-
-
-def _spell(frontend: str, comments: bool) -> str:
-    return f"{frontend} {'with' if comments else 'without'} comments"
 
 
 def _why_nothing(corpus: Corpus) -> str:

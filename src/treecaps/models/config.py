@@ -8,6 +8,10 @@ from treecaps.models.options import option
 
 _LEAST = {"window_depth": 2, "secondary": 0}
 """The least values of whole numbers, where it is not 1."""
+MOST = 1_000_000
+_MOST = {"window_depth": 1000, "static_iterations": 1000, "code_iterations": 1000}
+"""The greatest values of whole numbers, where it is not a million."""
+_MOST_LAYERS = 100
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,11 @@ class TreeCapsConfig:
             least = _LEAST.get(name, 1)
             if any(type(number) is int and number < least for number in numbers):
                 raise UsageError(f"{name} must be at least {least}, not {value}")
+            most = _MOST.get(name, MOST)
+            if any(type(number) is int and number > most for number in numbers):
+                raise UsageError(f"{name} must be at most {most:,}")
+        if len(self.hidden) > _MOST_LAYERS:
+            raise UsageError(f"hidden may name at most {_MOST_LAYERS} layers")
         if not 0 <= self.window_dropout < 1:
             raise UsageError(
                 f"window_dropout must be at least 0 and below 1, not {self.window_dropout}"

@@ -74,7 +74,10 @@ def parse_json(content: bytes, path: Path, otherwise: str) -> Any:
 
 def to_json_bytes(value: Any) -> bytes:
     """Return a value as the contents of a JSON file."""
-    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+    text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+    # Names of files may hold bytes that are no UTF-8. Python has surrogates for them, which
+    # become escapes that JSON knows too.
+    return text.encode("utf-8", "backslashreplace")
 
 
 def checksum(content: bytes) -> str:

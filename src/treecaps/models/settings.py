@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from types import NoneType, UnionType
@@ -13,6 +14,7 @@ Config = TypeVar("Config")
 
 _WORDS = {"true": True, "yes": True, "on": True, "1": True}
 _WORDS |= {"false": False, "no": False, "off": False, "0": False}
+_NUMBERS = {int: numbers.Integral, float: numbers.Real}
 
 
 def from_text(kind: Any, text: str) -> Any:
@@ -41,10 +43,14 @@ def from_json(kind: Any, value: Any) -> Any:
     elif get_origin(kind) is tuple:
         good = isinstance(value, list | tuple)
         value = tuple(from_json(int, part) for part in value) if good else value
-    elif kind is float:
-        good = isinstance(value, int | float) and not isinstance(value, bool)
-        good = good and math.isfinite(value)
-        value = float(value) if good else value
+    elif kind in {int, float}:
+        # The numbers of NumPy are numbers too.
+        good = isinstance(value, _NUMBERS[kind]) and not isinstance(value, bool)
+        try:
+            good = good and math.isfinite(value)
+        except OverflowError:
+            good = False  # an integer beyond all floats
+        value = kind(value) if good else value
     else:
         good = type(value) is kind
     if not good:

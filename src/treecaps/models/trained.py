@@ -1,5 +1,6 @@
 """``TrainedModel``: trained networks with all it takes to feed them, and their folder."""
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -120,8 +121,11 @@ class TrainedModel:
             "files": {name: checksum(content) for name, content in contents.items()},
             "card": self.card,
         }
+        config["checksum"] = _config_checksum(config)
         contents |= beside or {}
-        contents[CARD] = describe(config, self.labels, len(self.vocabulary)).encode()
+        contents[CARD] = describe(config, self.labels, len(self.vocabulary)).encode(
+            "utf-8", "replace"
+        )
         # Its checksums tell whether the others are of one model, so it comes last.
         contents[CONFIG] = to_json_bytes(config)
         write_files(Path(folder), contents)
@@ -154,6 +158,9 @@ class TrainedModel:
                 raise ModelError(
                     f"{folder / name} was altered, or is of another model than {CONFIG}; {_AGAIN}"
                 )
+        # Models of the first versions have none.
+        if config.get("checksum") != _config_checksum(config):
+            raise ModelError(f"{folder / CONFIG} was altered; {_AGAIN}")
         return cls(
             members,
             tuple(config["weights"]),
@@ -168,6 +175,11 @@ class TrainedModel:
 def load(folder: str | Path) -> TrainedModel:
     """Read a trained model from its folder."""
     return TrainedModel.load(folder)
+
+
+def spell_parser(frontend: str, comments: bool) -> str:
+    """Say in words what made trees."""
+    return f"{frontend} {'with' if comments else 'without'} comments"
 
 
 def batches(forest: Forest) -> Iterator[tuple[int, Batch]]:
@@ -202,6 +214,14 @@ def _read_config(folder: Path) -> dict[str, Any]:
         if not good:
             raise ModelError(f"{path} is damaged: its {name!r} cannot be right; {_AGAIN}")
     return config
+
+
+def _config_checksum(config: dict[str, Any]) -> str:
+    """Return a digest of all that a configuration says, however it is laid out."""
+    others = {name: value for name, value in config.items() if name != "checksum"}
+    # What is written comes back as plain values.
+    plain = json.loads(to_json_bytes(others))
+    return checksum(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode())
 
 
 def _are_weights(weights: Any) -> bool:

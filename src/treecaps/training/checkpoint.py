@@ -1,7 +1,7 @@
 """Checkpoints: where a training that was killed goes on."""
 
 import json
-import shutil
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from treecaps.models.settings import show
 from treecaps.training.fitting import Fitting
 
 FORMAT = 1
-_STATE = "state.json"
+STATE = "state.json"
+_OURS = re.compile(r"(\d+-\d+\.safetensors|state\.json)(\.building)?")
+"""The names of our files: what else lies in the folder is not ours to remove."""
 _AGAIN = "start again with --overwrite"
 
 
@@ -38,11 +40,11 @@ class Checkpoint:
 
     def exists(self) -> bool:
         """Whether there is a state to go on from."""
-        return (self.folder / _STATE).exists()
+        return (self.folder / STATE).exists()
 
     def start(self) -> None:
         """Leave a mark that there is a training to go on with, though nothing is learned yet."""
-        write_files(self.folder, {_STATE: self._state()})
+        write_files(self.folder, {STATE: self._state()})
 
     def save(self, number: int, fitting: Fitting) -> None:
         """Keep the state of a network in place of its older state."""
@@ -55,14 +57,14 @@ class Checkpoint:
             "history": fitting.history,
         }
         self._members[number:] = [record]
-        write_files(self.folder, {file: content, _STATE: self._state()})
+        write_files(self.folder, {file: content, STATE: self._state()})
         self._sweep()
 
     def load(self) -> None:
         """Read a state that was saved, and refuse that of another training."""
-        path = self.folder / _STATE
+        path = self.folder / STATE
         state = parse_json(read_file(path, _AGAIN), path, _AGAIN)
-        if not isinstance(state, dict) or not isinstance(state.get("members"), list):
+        if not _is_state(state):
             raise ModelError(f"{path} is no state of a training; {_AGAIN}")
         if state.get("format") != FORMAT or state.get("treecaps") != treecaps.__version__:
             raise ModelError(f"{path} was written by another version of treecaps; {_AGAIN}")
@@ -86,7 +88,7 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Remove the state, when it is no longer needed."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_state(self.folder)
 
     def _state(self) -> bytes:
         return to_json_bytes(
@@ -100,11 +102,37 @@ class Checkpoint:
 
     def _sweep(self) -> None:
         """Remove files that no state names any more."""
-        named = {_STATE, *(record["file"] for record in self._members)}
+        named = {STATE, *(record["file"] for record in self._members)}
         with suppress(OSError):
             for path in self.folder.iterdir():
-                if path.name not in named:
+                if path.name not in named and _OURS.fullmatch(path.name):
                     path.unlink()
+
+
+def holds_state(folder: Path) -> bool:
+    """Whether a folder holds the state of a training, and not somebody's files of that name."""
+    try:
+        return _is_state(json.loads((folder / STATE).read_bytes()))
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def remove_state(folder: Path) -> None:
+    """Remove a state if there is one; other files in its folder stay, and with them the folder."""
+    with suppress(OSError):
+        # The state comes first: without it the others mean nothing.
+        for path in sorted(folder.iterdir(), key=lambda path: path.name != STATE):
+            if _OURS.fullmatch(path.name):
+                path.unlink()
+        folder.rmdir()
+
+
+def _is_state(state: Any) -> bool:
+    return (
+        isinstance(state, dict)
+        and isinstance(state.get("members"), list)
+        and {"format", "treecaps", "run"} <= state.keys()
+    )
 
 
 def refuse_other(folder: Path, found: Any, run: dict[str, Any]) -> None:

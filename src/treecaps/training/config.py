@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from treecaps.errors import UsageError
+from treecaps.models.config import MOST
 from treecaps.models.options import option
 
 
@@ -36,6 +37,8 @@ class TrainingConfig:
         ):
             if value < least:
                 raise UsageError(f"{name} must be at least {least}, not {value}")
+            if value > MOST:
+                raise UsageError(f"{name} must be at most {MOST:,}")
         if self.learning_rate <= 0:
             raise UsageError(f"learning_rate must be above 0, not {self.learning_rate}")
         if not 0 <= self.val_share < 1:

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -111,7 +111,7 @@ def prepare(
         seed: What chance begins with when it is set aside.
     """
     rows = _labelled(trees, labels, "training")
-    names = sorted({label for label in labels if label is not None})
+    names = sorted({str(label) for label in labels if label is not None})
     if len(names) < 2:
         raise UsageError(f"training needs at least two classes; there is only {names[0]!r}")
     numbers = {name: number for number, name in enumerate(names)}
@@ -148,12 +148,19 @@ def _facts(trees: Sequence[Tree], unlabelled: int) -> dict[str, Any]:
     return {**about, "unlabelled": unlabelled}
 
 
-def _labelled(trees: Sequence[Tree], labels: Labels, what: str) -> Longs:
+def _labelled(trees: Any, labels: Any, what: str) -> Longs:
     """Return the numbers of the trees that have labels, and complain where none has."""
+    if isinstance(labels, str) or not (
+        isinstance(trees, Collection) and isinstance(labels, Collection)
+    ):
+        raise UsageError(f"{what} data are a list of trees and a list of labels")
     if len(trees) != len(labels):
         raise UsageError(f"{len(trees):,} {what} programs cannot have {len(labels):,} labels")
     if not len(trees):
         raise DataError(f"there are no {what} programs")
+    wrong = next((label for label in labels if not isinstance(label, str | None)), None)
+    if wrong is not None:
+        raise UsageError(f"a label is text or None, not {type(wrong).__name__}: {wrong!r}")
     rows = np.flatnonzero([label is not None for label in labels])
     if not len(rows):
         raise DataError(

@@ -1,6 +1,7 @@
 """Fitting one network to its data, epoch by epoch."""
 
 import math
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treecaps.errors import DataError, TrainingError
+from treecaps.errors import DataError, TrainingError, UsageError
 from treecaps.models.trained import batches
 from treecaps.models.treecaps import Capsules, TreeCaps
 from treecaps.nn.batch import Batch
@@ -20,6 +21,29 @@ from treecaps.vectors.learn import learn_vectors
 
 Step = Callable[[float, float], None]
 """Called after each step with the share of the epoch that is done, and the loss."""
+
+_LOWER_RATE = 1e-3
+"""The highest learning rate to suggest after one that was too high."""
+_BYTES_A_WEIGHT = 4 * 4
+"""A weight, its gradient and the two moments of the optimizer."""
+
+
+def check_size(preset: Preset, data: Data) -> None:
+    """Complain of a network that does not fit into memory, before the system ends the process."""
+    try:
+        # On the meta device a network has shapes but no numbers.
+        with torch.device("meta"):
+            network = TreeCaps(preset.network, len(data.vocabulary), len(data.labels))
+        numbers = sum(weight.numel() for weight in network.parameters())
+    except (RuntimeError, MemoryError, OverflowError):
+        raise UsageError("the network is too large: no memory could hold its weights") from None
+    needed = numbers * _BYTES_A_WEIGHT
+    present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > present:
+        raise UsageError(
+            f"the network is too large: to train its {numbers:,} weights takes"
+            f" {needed / 1e9:,.0f} GB of memory, and there are {present / 1e9:,.0f}"
+        )
 
 
 class Fitting:
@@ -41,7 +65,11 @@ class Fitting:
         self.best_epoch = 0
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network = TreeCaps(preset.network, len(data.vocabulary), len(data.labels))
+            try:
+                self.network = TreeCaps(preset.network, len(data.vocabulary), len(data.labels))
+            except (RuntimeError, MemoryError) as error:
+                reason = str(error).partition("\n")[0]
+                raise UsageError(f"the network is too large: {reason}") from None
         self.network.vectors.requires_grad_(not self.config.freeze_vectors)
         self.optimizer = torch.optim.RAdam(
             [weight for weight in self.network.parameters() if weight.requires_grad],
@@ -80,6 +108,9 @@ class Fitting:
             figures = self._learn(chance.permutation(len(self.data.train)), step)
         learned = time.perf_counter()
         figures |= self._validate()
+        # Steps are checked before they are taken; the last one has only this.
+        if not self._is_finite(figures["val_loss"]):
+            raise self._diverged()
         figures["seconds"] = time.perf_counter() - begun
         figures["programs_per_second"] = len(self.data.train) / (learned - begun)
         figures = {"epoch": epoch, **figures}
@@ -135,10 +166,7 @@ class Fitting:
             loss.backward()  # type: ignore[no-untyped-call]
             norm = self._gradient_norm()
             if not math.isfinite(loss.item() + norm):
-                raise TrainingError(
-                    f"the loss left all bounds in epoch {len(self.history) + 1}; try a lower"
-                    f" learning rate: --set learning_rate={self.config.learning_rate / 5:g}"
-                )
+                raise self._diverged()
             self.optimizer.step()
             sums += len(rows) * torch.stack([loss.detach(), *_measure(capsules, label)])
             norms += norm
@@ -172,6 +200,25 @@ class Fitting:
                     loss += count * self._loss_of_known(capsules, label)
                     known += count
         return {"val_accuracy": right / len(self.data.val), "val_loss": loss / max(known, 1)}
+
+    def _is_finite(self, val_loss: float | None) -> bool:
+        """Whether the network still holds numbers, and answers with numbers."""
+        if not all(bool(value.isfinite().all()) for value in self.network.state_dict().values()):
+            return False
+        if val_loss is not None and not math.isfinite(val_loss):
+            return False
+        rows = np.arange(min(self.config.batch_size, len(self.data.train)))
+        self.network.eval()
+        with torch.no_grad():
+            capsules: Capsules = self.network(Batch.of(self.data.train.forest.select(rows)))
+        return bool(capsules.lengths.isfinite().all())
+
+    def _diverged(self) -> TrainingError:
+        lower = min(self.config.learning_rate / 5, _LOWER_RATE)
+        return TrainingError(
+            f"the loss left all bounds in epoch {len(self.history) + 1}; try a lower"
+            f" learning rate: --set learning_rate={lower:g}"
+        )
 
     def _loss_of_known(self, capsules: Capsules, label: Tensor) -> float:
         known = label != UNKNOWN

@@ -1,15 +1,20 @@
 """The folder that a training writes into: what may be there before, and what it holds after."""
 
+import fcntl
 import json
-import shutil
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from treecaps.errors import ModelError, UsageError, tell
 from treecaps.models.trained import CONFIG, NAME
+from treecaps.training.checkpoint import STATE, holds_state, remove_state
 
 CHECKPOINT = "checkpoint"
 LOGS = "logs"
 HISTORY = "history.json"
+_LOCK = ".lock"
 
 
 def check(folder: Path, *, resume: bool, overwrite: bool) -> None:
@@ -19,22 +24,83 @@ def check(folder: Path, *, resume: bool, overwrite: bool) -> None:
     try:
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"{folder} is a file; name a folder with --out")
-        if folder.is_dir() and any(folder.iterdir()):
+        if _is_locked(folder):
+            raise _busy(folder)
+        if folder.is_dir():
             _check_contents(folder, resume=resume, overwrite=overwrite)
     except OSError as error:
         raise _cannot_write(folder, error) from None
 
 
-def claim(folder: Path, *, resume: bool, overwrite: bool) -> None:
-    """Make a folder ready to be written into; an older model stays until a new one is there."""
-    check(folder, resume=resume, overwrite=overwrite)
+@contextmanager
+def claim(folder: Path, *, resume: bool, overwrite: bool) -> Iterator[None]:
+    """Hold a folder to write into; an older model stays until a new one is there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if overwrite:
-            for name in (CHECKPOINT, LOGS):
-                shutil.rmtree(folder / name, ignore_errors=True)
+        lock = _lock(folder)
     except OSError as error:
         raise _cannot_write(folder, error) from None
+    try:
+        _check_contents(folder, resume=resume, overwrite=overwrite)
+        if overwrite:
+            remove_state(folder / CHECKPOINT)
+            _remove_logs(folder / LOGS)
+        yield
+    finally:
+        with suppress(OSError):
+            (folder / _LOCK).unlink()
+        os.close(lock)
+
+
+def _lock(folder: Path) -> int:
+    """Take the folder's lock file; the system gives it back when the process ends, however."""
+    while True:
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise _busy(folder) from None
+        except OSError:
+            return lock  # a file system without locks
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock), os.stat(folder / _LOCK)):
+                return lock
+        os.close(lock)  # it was removed by a training that ended just now
+
+
+def _is_locked(folder: Path) -> bool:
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return False
+
+
+def _busy(folder: Path) -> UsageError:
+    return UsageError(
+        f"another training is writing into {folder}; wait for it, or choose another --out"
+    )
+
+
+def _remove_logs(folder: Path) -> None:
+    """Remove what was written for TensorBoard; other files stay."""
+    with suppress(OSError):
+        for member in folder.iterdir():
+            if member.name.isdigit() and member.is_dir():
+                for path in member.glob("events.out.tfevents.*"):
+                    path.unlink()
+                with suppress(OSError):
+                    member.rmdir()
+        folder.rmdir()
 
 
 def _cannot_write(folder: Path, error: OSError) -> ModelError:
@@ -43,11 +109,17 @@ def _cannot_write(folder: Path, error: OSError) -> ModelError:
 
 def is_complete(folder: Path) -> bool:
     """Whether a folder holds a model whose training was not cut short."""
-    return _is_model(folder) and not (folder / CHECKPOINT).exists()
+    return _is_model(folder) and not holds_state(folder / CHECKPOINT)
 
 
 def _check_contents(folder: Path, *, resume: bool, overwrite: bool) -> None:
-    begun, done = (folder / CHECKPOINT).is_dir(), _is_model(folder)
+    if all(path.name == _LOCK for path in folder.iterdir()):
+        return
+    begun, done = holds_state(folder / CHECKPOINT), _is_model(folder)
+    if not begun and (folder / CHECKPOINT / STATE).exists():
+        raise UsageError(
+            f"{folder / CHECKPOINT / STATE} is no state of a training; choose another --out"
+        )
     if not begun and not done:
         raise UsageError(f"{folder} holds other files; choose another --out")
     if not resume and not overwrite:

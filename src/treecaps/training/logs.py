@@ -20,8 +20,10 @@ class Logs:
         first = len(history) + 1 if history else None
         try:
             self._writer = SummaryWriter(str(folder), purge_step=first)
-        except OSError as error:
-            log.warning("there will be no logs for TensorBoard: %s", tell(error))
+        except Exception as error:
+            # Whatever it is (it cannot write names that are no UTF-8, for one), logs are a help;
+            # what is learned goes on.
+            log.warning("there will be no logs for TensorBoard: %s", _tell(error))
 
     def add(self, figures: dict[str, Any]) -> None:
         """Write the figures of one epoch."""
@@ -32,12 +34,19 @@ class Logs:
                 if name != "epoch" and value is not None:
                     self._writer.add_scalar(name, value, figures["epoch"])
             self._writer.flush()
-        except OSError as error:
-            # Logs are a help; what was learned goes on.
-            log.warning("no more logs for TensorBoard: %s", tell(error))
+        except Exception as error:
+            log.warning("no more logs for TensorBoard: %s", _tell(error))
             self._writer = None
 
     def close(self) -> None:
         """Finish the file."""
-        if self._writer is not None:
+        if self._writer is None:
+            return
+        try:
             self._writer.close()
+        except Exception as error:
+            log.warning("the logs for TensorBoard are not whole: %s", _tell(error))
+
+
+def _tell(error: Exception) -> str:
+    return tell(error) if isinstance(error, OSError) else str(error)

@@ -9,6 +9,8 @@ from treecaps.models.config import TreeCapsConfig
 from treecaps.models.settings import allowed, from_json, from_text, types_of, unknown_name
 from treecaps.training.config import TrainingConfig
 
+_SHOWN = 60
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -38,9 +40,9 @@ PRESETS = {
 }
 
 
-def get_preset(name: str) -> Preset:
+def get_preset(name: Any) -> Preset:
     """Return the preset of a name."""
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise UsageError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
     return PRESETS[name]
 
@@ -59,7 +61,7 @@ def apply_settings(preset: Preset, settings: Iterable[str] | Mapping[str, Any]) 
         try:
             changes[part][name] = from_json(kind, value) if typed else from_text(kind, value)
         except ValueError:
-            raise UsageError(f"{name} must be {allowed(kind)}, not {value!r}") from None
+            raise UsageError(f"{name} must be {allowed(kind)}, not {_show(value)}") from None
     return Preset(
         replace(preset.network, **changes["network"]),
         replace(preset.training, **changes["training"]),
@@ -71,6 +73,15 @@ def _split(setting: str) -> tuple[str, str]:
     if not equals:
         raise UsageError(f"{setting!r} is no setting; write name=value")
     return name.strip(), text
+
+
+def _show(value: Any) -> str:
+    """Show what was given, but not all of it: a number may have thousands of digits."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of that many digits"
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
 def options(preset: Preset) -> list[tuple[str, Any, str]]:

@@ -1,7 +1,9 @@
 """Training: labelled trees in, a trained model and its folder out."""
 
+import operator
 import platform
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +16,14 @@ from treecaps.data.corpus import Corpus
 from treecaps.errors import TrainingError, UsageError
 from treecaps.models.files import to_json_bytes
 from treecaps.models.settings import to_json
-from treecaps.models.trained import TrainedModel
+from treecaps.models.trained import TrainedModel, spell_parser
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.tree import Tree
 from treecaps.training.checkpoint import Checkpoint, refuse_other
 from treecaps.training.ensemble import weigh
 from treecaps.training.examples import UNKNOWN, Data, Labels, prepare
-from treecaps.training.fitting import Fitting
-from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, claim, is_complete
+from treecaps.training.fitting import Fitting, check_size
+from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, check, claim, is_complete
 from treecaps.training.logs import Logs
 from treecaps.training.presets import Preset, get_preset
 
@@ -89,14 +91,15 @@ def train(
         Interrupted: On Ctrl-C; the best until then is in the folder, and in the exception.
         TrainingError: The loss left all bounds; the best until then is in the folder.
     """
+    seed, ensemble = _whole(seed, "a seed"), _whole(ensemble, "the size of an ensemble")
     if ensemble < 1:
         raise UsageError(f"an ensemble has at least 1 network, not {ensemble}")
     if not 0 <= seed <= _MAX_SEED - ensemble:
         raise UsageError(f"a seed lies between 0 and {_MAX_SEED - ensemble:,}, not at {seed:,}")
-    preset = get_preset(preset) if isinstance(preset, str) else preset
+    preset = preset if isinstance(preset, Preset) else get_preset(preset)
     home = Path(folder) if folder else None
     if home:
-        claim(home, resume=resume, overwrite=overwrite)
+        check(home, resume=resume, overwrite=overwrite)
     if isinstance(trees, Corpus):
         frontend, comments = trees.about["frontend"], trees.about["comments"]
         labels = trees.labels if labels is None else labels
@@ -105,7 +108,7 @@ def train(
     data = prepare(
         trees,
         labels,
-        (val, val.labels) if isinstance(val, Corpus) else val,
+        _validation_data(val, frontend, comments),
         depths=preset.network.depths,
         val_share=preset.training.val_share,
         seed=seed,
@@ -117,10 +120,6 @@ def train(
         "network": to_json(preset.network),
         "training": to_json(preset.training),
     }
-    if home and resume and is_complete(home):
-        model = TrainedModel.load(home)
-        refuse_other(home, {**model.card.get("run", {}), "network": to_json(model.config)}, run)
-        return model
     card: dict[str, Any] = {
         "data": data.facts,
         "run": {name: value for name, value in run.items() if name != "network"},
@@ -129,8 +128,40 @@ def train(
     if command:
         card["command"] = command
     checkpoint = Checkpoint(home / CHECKPOINT, run) if home else None
+    check_size(preset, data)
     training = _Training(preset, data, home, checkpoint, frontend, comments, card)
-    return training.run(resume, on_step or (lambda moment: None), on_epoch or (lambda *_: None))
+    # What was there before is touched when the data are known to be good, not earlier.
+    with claim(home, resume=resume, overwrite=overwrite) if home else nullcontext():
+        if home and resume and is_complete(home):
+            model = TrainedModel.load(home)
+            refuse_other(home, {**model.card.get("run", {}), "network": to_json(model.config)}, run)
+            return model
+        return training.run(resume, on_step or (lambda moment: None), on_epoch or (lambda *_: None))
+
+
+def _whole(value: Any, what: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise UsageError(f"{what} is a whole number, not {value!r}") from None
+
+
+def _validation_data(
+    val: Any, frontend: str, comments: bool
+) -> tuple[Sequence[Tree], Labels] | None:
+    if not isinstance(val, Corpus):
+        if val is None:
+            return None
+        if not isinstance(val, tuple | list) or len(val) != 2:
+            raise UsageError("validation data are a corpus, or val=(trees, labels)")
+        return val[0], val[1]
+    parsed_by = val.about["frontend"], val.about["comments"]
+    if parsed_by != (frontend, comments):
+        raise UsageError(
+            f"the training data were parsed by {spell_parser(frontend, comments)},"
+            f" but {val.name} by {spell_parser(*parsed_by)}"
+        )
+    return val, val.labels
 
 
 @dataclass
