@@ -1,15 +1,16 @@
 """``treecaps data``."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from treecaps.cli.inputs import build_corpus
 from treecaps.cli.options import cache_option, json_option, parser_options, workers_option
 from treecaps.cli.output import (
     add_row,
     new_table,
-    note_passed_over,
     progress,
     say,
     say_json,
@@ -46,25 +47,19 @@ def command(
     PATH is a folder with one sub-folder per class, a JSON Lines file (.jsonl, .jsonl.gz) with
     code, label and perhaps language and id, or a Parquet file with those columns.
     """
-    from treecaps.data.corpus import Corpus
-    from treecaps.data.dataset import DataSet
     from treecaps.data.summary import summarise
 
-    def build(place: Path) -> Corpus:
-        data = DataSet(place, language=language, max_bytes=max_bytes)
-        note_passed_over(place, data.sources)
-        with progress(f"parsing {place.name}") as advance:
-            return Corpus.build(
-                data,
-                frontend=frontend,
-                comments=comments,
-                workers=workers,
-                cache=cache,
-                progress=lambda done, share: advance(share, f"{done:,} programs"),
-            )
-
-    corpus = build(path)
-    other = build(against) if against else None
+    parse = partial(
+        build_corpus,
+        frontend=frontend,
+        comments=comments,
+        language=language,
+        max_bytes=max_bytes,
+        cache=cache,
+        workers=workers,
+    )
+    corpus = parse(path)
+    other = parse(against) if against else None
     with progress("looking for copies") as advance:
         summary = summarise(corpus, against=other, step=lambda share: advance(share, ""))
     if as_json:

@@ -1,12 +1,19 @@
-"""Programs that are named on the command line: files, folders and standard input."""
+"""Programs that are named on the command line: files, folders, standard input and data sets."""
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from treecaps.cli.output import note_passed_over
+from treecaps.cli.output import fail, note_passed_over, progress
 from treecaps.errors import Failure, ProgramError, UsageError
 from treecaps.syntax.program import Program
 from treecaps.syntax.sources import list_sources
+
+if TYPE_CHECKING:
+    from treecaps.data.corpus import Corpus
+
+_ROWS = 40
 
 Input = tuple[str, Failure | None]
 """A file, or something that stands for none and what is wrong with it."""
@@ -46,3 +53,38 @@ def read_input(
         return Program.read(path, language, max_bytes=max_bytes)
     except ProgramError as error:
         return Failure(path, error.code, str(error))
+
+
+def build_corpus(
+    place: Path,
+    *,
+    frontend: str,
+    comments: bool,
+    language: str | None,
+    max_bytes: int,
+    cache: Path | None,
+    workers: int | None = None,
+) -> "Corpus":
+    """Parse a data set, or fetch its trees, with a progress bar."""
+    from treecaps.data.corpus import Corpus
+    from treecaps.data.dataset import DataSet
+
+    data = DataSet(place, language=language, max_bytes=max_bytes)
+    note_passed_over(place, data.sources)
+    with progress(f"parsing {place.name}") as advance:
+        return Corpus.build(
+            data,
+            frontend=frontend,
+            comments=comments,
+            workers=workers,
+            cache=cache,
+            progress=lambda done, share: advance(share, f"{done:,} programs"),
+        )
+
+
+def tell_failures(place: Path, corpus: "Corpus") -> None:
+    """Tell people of the programs of a data set that failed."""
+    for failure in corpus.failures[:_ROWS]:
+        fail(failure.id, failure.message)
+    if len(corpus.failures) > _ROWS:
+        fail(place.name, f"{len(corpus.failures) - _ROWS:,} more programs failed")

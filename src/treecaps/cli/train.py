@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treecaps.cli.inputs import build_corpus, tell_failures
 from treecaps.cli.options import cache_option, json_option, parser_options
 from treecaps.cli.output import (
     add_row,
-    fail,
     is_terminal,
     new_table,
     note,
-    note_passed_over,
     progress,
     say,
     say_json,
@@ -24,11 +23,9 @@ from treecaps.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from treecaps.data.corpus import Corpus
     from treecaps.models.trained import TrainedModel
     from treecaps.training.trainer import Moment
 
-_ROWS = 40
 _PRESETS = ("default", "paper")
 
 
@@ -129,7 +126,6 @@ def command(
     import torch
 
     from treecaps.data.corpus import Corpus
-    from treecaps.data.dataset import DataSet
     from treecaps.nn.memory import keep_memory
     from treecaps.training import folder
     from treecaps.training.presets import PRESETS, apply_settings
@@ -142,18 +138,16 @@ def command(
     folder.check(out, resume=resume, overwrite=overwrite)
 
     def build(place: Path) -> Corpus:
-        programs = DataSet(place, language=language, max_bytes=max_bytes)
-        note_passed_over(place, programs.sources)
-        with progress(f"parsing {place.name}") as advance:
-            corpus = Corpus.build(
-                programs,
-                frontend=frontend,
-                comments=comments,
-                cache=cache,
-                progress=lambda done, share: advance(share, f"{done:,} programs"),
-            )
-        _tell_failures(place, corpus)
-        return corpus
+        found = build_corpus(
+            place,
+            frontend=frontend,
+            comments=comments,
+            language=language,
+            max_bytes=max_bytes,
+            cache=cache,
+        )
+        tell_failures(place, found)
+        return found
 
     corpus = build(data)
     other = build(val) if val else None
@@ -187,13 +181,6 @@ def command(
     else:
         _print(model, out)
     return status
-
-
-def _tell_failures(place: Path, corpus: "Corpus") -> None:
-    for failure in corpus.failures[:_ROWS]:
-        fail(failure.id, failure.message)
-    if len(corpus.failures) > _ROWS:
-        fail(place.name, f"{len(corpus.failures) - _ROWS:,} more programs failed")
 
 
 def _reporters(

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import click
 
+from treecaps.cli.inputs import build_corpus, tell_failures
 from treecaps.cli.options import cache_option, json_option, parser_options, workers_option
 from treecaps.cli.output import (
     add_row,
-    fail,
     new_table,
-    note_passed_over,
     progress,
     say,
     say_json,
@@ -78,25 +77,18 @@ def learn(
     """
     if not out.parent.is_dir():  # complain now, not after minutes
         raise DataError(f"cannot write {out}: there is no folder {out.parent}")
-    from treecaps.data.corpus import Corpus
-    from treecaps.data.dataset import DataSet
     from treecaps.vectors.learn import learn_vectors
 
-    programs = DataSet(data, language=language, max_bytes=max_bytes)
-    note_passed_over(data, programs.sources)
-    with progress(f"parsing {data.name}") as advance:
-        corpus = Corpus.build(
-            programs,
-            frontend=frontend,
-            comments=comments,
-            workers=workers,
-            cache=cache,
-            progress=lambda done, share: advance(share, f"{done:,} programs"),
-        )
-    for failure in corpus.failures[:_ROWS]:
-        fail(failure.id, failure.message)
-    if len(corpus.failures) > _ROWS:
-        fail(data.name, f"{len(corpus.failures) - _ROWS:,} more programs failed")
+    corpus = build_corpus(
+        data,
+        frontend=frontend,
+        comments=comments,
+        language=language,
+        max_bytes=max_bytes,
+        cache=cache,
+        workers=workers,
+    )
+    tell_failures(data, corpus)
     with progress("learning") as advance:
         vectors = learn_vectors(corpus, method, size, seed, lambda share: advance(share, ""))
     vectors.save(out)
