@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import treecaps
-from tests.models.test_treecaps import VARIANTS, compare
+from tests.models.test_treecaps import VARIANTS, assert_equals_naive
 from treecaps.data.corpus import Corpus
 from treecaps.data.summary import summarise
 from treecaps.syntax.languages import LANGUAGES
@@ -66,4 +66,4 @@ def test_the_network_equals_the_naive_one_on_real_programs(
 ) -> None:
     corpus = Corpus.build(shared / f"{data}/val.jsonl.gz", frontend=frontend)
     for config in (VARIANTS["paper"], VARIANTS["log counts"], VARIANTS["stacked deep windows"]):
-        compare(config, corpus[:6])
+        assert_equals_naive(config, corpus[:6])

@@ -47,7 +47,7 @@ VARIANTS = {
 CLASSES = 3
 
 
-def compare(config: TreeCapsConfig, trees: list[Tree], scale: float = 1) -> None:
+def assert_equals_naive(config: TreeCapsConfig, trees: list[Tree], scale: float = 1) -> None:
     """Outputs and gradients of the shared and of the naive network are equal."""
     torch.manual_seed(0)
     vocabulary = Vocabulary.of(trees)
@@ -80,18 +80,18 @@ def close(one: Tensor, other: Tensor) -> bool:
 @given(trees=st.lists(random_trees(), min_size=1, max_size=3))
 @settings(max_examples=4, deadline=None)
 def test_equals_the_naive_network_on_random_trees(variant: str, trees: list[Tree]) -> None:
-    compare(VARIANTS[variant], trees)
+    assert_equals_naive(VARIANTS[variant], trees)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_equals_the_naive_network_on_programs(variant: str) -> None:
-    compare(VARIANTS[variant], [parse_file(path) for path in EXAMPLES[:3]])
+    assert_equals_naive(VARIANTS[variant], [parse_file(path) for path in EXAMPLES[:3]])
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_equals_the_naive_network_on_trees_of_one_node(variant: str) -> None:
     trees = [Tree.build(["a"], [-1]), Tree.build(["b"], [-1]), Tree.build(["a"], [-1])]
-    compare(VARIANTS[variant], trees)
+    assert_equals_naive(VARIANTS[variant], trees)
 
 
 @pytest.mark.parametrize("variant", ["paper", "per channel", "stacked", "max pooling"])
@@ -99,17 +99,17 @@ def test_equals_the_naive_network_with_thousands_of_children(variant: str) -> No
     wide = Tree.build(["root", *(["a", "b", "c"] * 1000)], [-1, *([0] * 3000)])
     # Vectors are kept small: with tanh at its limits all capsules would be of one length, and it
     # would be open which of them are the longest.
-    compare(VARIANTS[variant], [wide, parse_file(EXAMPLES[0])], scale=1e-4)
+    assert_equals_naive(VARIANTS[variant], [wide, parse_file(EXAMPLES[0])], scale=1e-4)
 
 
 def test_equals_the_naive_network_at_the_papers_sizes() -> None:
-    compare(TreeCapsConfig(), [parse_file(EXAMPLES[0])])
+    assert_equals_naive(TreeCapsConfig(), [parse_file(EXAMPLES[0])])
 
 
 @pytest.mark.parametrize("variant", ["paper", "per channel", "longest routed", "gated"])
 def test_blocks_make_no_difference(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routing, "_BLOCK", 100)
-    compare(VARIANTS[variant], [parse_file(path) for path in EXAMPLES[:2]])
+    assert_equals_naive(VARIANTS[variant], [parse_file(path) for path in EXAMPLES[:2]])
 
 
 def test_a_program_says_the_same_alone_and_in_company() -> None:

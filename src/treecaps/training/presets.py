@@ -21,7 +21,7 @@ class Preset:
 
 
 PRESETS = {
-    # What scored best on validation data; docs/results.md has what was tried.
+    # Among the best on validation data, within noise; docs/results.md has what was tried.
     "default": Preset(
         TreeCapsConfig(
             hidden=(64, 64),

@@ -11,7 +11,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 from sklearn.manifold import TSNE
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from treecaps.pictures import check_picture, write_picture
 from treecaps.vectors.kind_vectors import KindVectors
