@@ -3,10 +3,11 @@
     python benchmarks/accuracy.py --data DIR --frontend srcml --preset paper --folds 5
 
 ``DIR`` holds ``train.jsonl.gz`` and ``val.jsonl.gz``. With ``--folds`` both together are divided
-anew for every seed (stratified) and each part is scored by networks trained on the others;
-without, networks learn from the one and are scored on the other. What is scored is never used to
-choose anything: no epoch is picked, the network of the last one counts. ``--svm`` scores a linear
-support vector machine on the TF-IDF of the windows instead, on the same parts.
+anew for every seed (stratified) and each part, or with ``--parts`` each of the first few, is
+scored by networks trained on the others; without, networks learn from the one and are scored on
+the other. What is scored is never used to choose anything: no epoch is picked, the network of the
+last one counts. ``--svm`` scores a linear support vector machine on the TF-IDF of the windows
+instead, on the same parts.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +55,15 @@ class Both(Sequence[Tree]):
         return self.first[index] if place < 0 else self.second[place]
 
 
-def parts(labels: list[str], train: int, folds: int, seed: int) -> Iterator[tuple[Rows, Rows]]:
+def parts(labels: list[str], train: int, options: Any, seed: int) -> Iterator[tuple[Rows, Rows]]:
     """Yield rows to learn from and rows to score."""
-    if not folds:
+    if not options.folds:
         yield np.arange(train), np.arange(train, len(labels))
         return
     from sklearn.model_selection import StratifiedKFold
 
-    yield from StratifiedKFold(folds, shuffle=True, random_state=seed).split(labels, labels)
+    division = StratifiedKFold(options.folds, shuffle=True, random_state=seed)
+    yield from islice(division.split(labels, labels), options.parts)
 
 
 def score_network(
@@ -120,6 +123,7 @@ def main() -> None:
     parser.add_argument("--preset", default="default")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--folds", type=int, default=0)
+    parser.add_argument("--parts", type=int, metavar="N", help="score only the first N folds")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--ensemble", type=int, default=1)
     parser.add_argument("--svm", type=int, metavar="DEPTH", help="a linear model on such windows")
@@ -144,7 +148,7 @@ def main() -> None:
     curves: dict[str, list[list[float]]] = {name: [] for name in CURVES}
     for seed in options.seeds:
         scores: list[list[float]] = []
-        for fold, (learn, score) in enumerate(parts(labels, len(first), options.folds, seed)):
+        for fold, (learn, score) in enumerate(parts(labels, len(first), options, seed)):
             if matrix is not None:
                 scores.append([score_svm(matrix, labels, learn, score)] * 2)
                 continue
@@ -162,9 +166,7 @@ def main() -> None:
             break  # there is no chance in it
     result: dict[str, Any] = {
         "data": options.data.name,
-        "split": f"{options.folds}-fold cross-validation on train+val"
-        if options.folds
-        else "trained on train, scored on val",
+        "split": describe_split(options),
         "frontend": options.frontend,
         "nodes": "kinds",
         "model": f"linear SVM, TF-IDF of windows of depth {options.svm}"
@@ -199,6 +201,13 @@ def main() -> None:
         options.out.write_text(text + "\n", encoding="utf-8")
     else:
         print(text)
+
+
+def describe_split(options: Any) -> str:
+    if not options.folds:
+        return "trained on train, scored on val"
+    some = f", {options.parts} of them scored" if options.parts else ""
+    return f"{options.folds}-fold cross-validation on train+val{some}"
 
 
 def _public(arguments: list[str]) -> list[str]:

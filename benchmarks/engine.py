@@ -5,6 +5,7 @@ Measures on the programs of a data set, with the options of the preset ``paper``
 - training and classification of the same batches by the engine, by the naive network of the
   tests (a capsule for every node, one tree at a time) and by the engine without sharing (every
   node a window of its own), alternating, in programs a second;
+- the engine alone on the programs whose size is nearest to 300 nodes, in batches;
 - time and memory for one program of 100 to 200,000 nodes, each in a process of its own;
 - with ``--epoch``, one epoch over the whole data set, in a process of its own.
 
@@ -18,7 +19,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,8 @@ from treecaps.training.presets import get_preset
 
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 200_000)
 BATCH = 32
+MIDDLE = 300
+"""The nodes of a program of middling size."""
 
 
 def compare(corpus: Corpus, preset: str, rounds: int) -> dict[str, Any]:
@@ -53,20 +56,27 @@ def compare(corpus: Corpus, preset: str, rounds: int) -> dict[str, Any]:
     network = TreeCaps(config, len(vocabulary), len(labels))
     rng = np.random.default_rng(0)
     seconds: dict[str, list[float]] = {}
-    nodes = []
-    for turn in range(rounds + 1):
-        rows = rng.choice(len(corpus), BATCH, replace=len(corpus) < BATCH)
+
+    def run(rows: NDArray[np.int64], names: Sequence[str], kind: str, warm: bool) -> None:
         trees = [corpus[int(row)] for row in rows]
         label = torch.tensor([labels.index(corpus.labels[int(row)] or "") for row in rows])
         sides = sides_of(network, vocabulary, forest, rows, trees, label)
-        for name, side in sides.items():
+        for name in names or sides:
             network.zero_grad()
             begun = time.perf_counter()
-            side()
+            sides[name]()
             spent = time.perf_counter() - begun
-            if turn:  # the first round warms up
-                seconds.setdefault(name, []).append(spent)
-        nodes.append(sum(map(len, trees)) / BATCH)
+            if warm:  # the first round only warms up
+                seconds.setdefault(name + kind, []).append(spent)
+
+    sizes = forest.node_counts
+    near = np.argsort(np.abs(sizes - MIDDLE), kind="stable")[: 2 * BATCH]
+    nodes = []
+    for turn in range(rounds + 1):
+        rows = rng.choice(len(corpus), BATCH, replace=len(corpus) < BATCH)
+        nodes.append(sizes[rows].mean())
+        run(rows, (), "", turn > 0)
+        run(rng.choice(near, BATCH), ("train", "infer"), f"_{MIDDLE}_nodes", turn > 0)
     result: dict[str, Any] = {"nodes_per_program": round(float(np.mean(nodes[1:])))}
     for name, times in seconds.items():
         result[f"{name}_programs_per_second"] = round(BATCH / float(np.median(times)), 1)

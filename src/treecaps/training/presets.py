@@ -24,19 +24,17 @@ PRESETS = {
     # Among the best on validation data, within noise; docs/results.md has what was tried.
     "default": Preset(
         TreeCapsConfig(
-            hidden=(64, 64),
-            channels=32,
-            per_channel=True,
-            statics=2,
-            distinct_starts=True,
+            hidden=(64, 64, 64, 64),
+            channels=64,
+            statics=1,
             counts="log",
             gated=True,
             code_iterations=1,
         ),
-        TrainingConfig(learning_rate=5e-3, vectors="random"),
+        TrainingConfig(epochs=40, learning_rate=5e-3, vectors="random"),
     ),
     # As printed; docs/paper.md has what the paper leaves open, and why it is read so.
-    "paper": Preset(TreeCapsConfig(), TrainingConfig(epochs=60, batch_size=4)),
+    "paper": Preset(TreeCapsConfig(), TrainingConfig(batch_size=4)),
 }
 
 
