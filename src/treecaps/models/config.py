@@ -36,7 +36,7 @@ class TreeCapsConfig:
     secondary: int = option(0, "secondary capsules between the static and the code capsules")
     secondary_size: int = option(8, "the size of a secondary capsule")
     code_size: int = option(8, "D_cc, the size of a code capsule")
-    code_iterations: int = option(3, "t, the iterations of dynamic routing")
+    code_iterations: int = option(1, "t, the iterations of dynamic routing")
     squash: Literal["sabour", "printed"] = option("sabour", "the form of squash")
 
     def __post_init__(self) -> None:

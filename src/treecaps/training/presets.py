@@ -29,7 +29,6 @@ PRESETS = {
             statics=1,
             counts="log",
             gated=True,
-            code_iterations=1,
         ),
         TrainingConfig(epochs=40, learning_rate=5e-3, vectors="random"),
     ),
