@@ -29,6 +29,7 @@ PRESETS = {
             statics=1,
             counts="log",
             gated=True,
+            window_dropout=0.5,
         ),
         TrainingConfig(epochs=40, learning_rate=5e-3, vectors="random"),
     ),
