@@ -147,7 +147,7 @@ def unshared(forest: Forest) -> Forest:
         layers.insert(0, windows.over(np.arange(len(chosen))) if place else windows)
     ends = np.concatenate([[0], np.cumsum(forest.node_counts)])
     nodes = int(ends[-1])
-    return Forest(tuple(layers), ends, np.arange(nodes), np.ones(nodes, np.int64))
+    return Forest(forest.symbols, tuple(layers), ends, np.arange(nodes), np.ones(nodes, np.int64))
 
 
 def join(corpus: Corpus, size: int) -> Tree:

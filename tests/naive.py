@@ -8,13 +8,16 @@ from torch import Tensor
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.tree_convolution import TreeConvolution
+from treecaps.syntax.names import is_name
+from treecaps.syntax.subtokens import split_token
 from treecaps.syntax.tree import Tree
 
 
 class Nodes(NamedTuple):
-    """A tree as the naive network wants it: kinds, and who is in whose window with what weight."""
+    """A tree as the naive network wants it: kinds, sub-tokens, and who is in whose window."""
 
     kind: Tensor
+    tokens: list[tuple[int, ...]]
     window: Tensor
     member: Tensor
     weights: Tensor  # [M, 3]
@@ -41,8 +44,16 @@ def nodes_of(tree: Tree, vocabulary: Vocabulary, depth: int) -> Nodes:
             for p, child in enumerate(children[node], 1):
                 stack.append((child, d_i - 1, 0.5 if k == 1 else (p - 1) / (k - 1)))
     kind = [vocabulary.number(name) for name in tree.kind_names()]
+    tokens: list[tuple[int, ...]] = [()] * len(tree)
+    for node, name in enumerate(tree.kind_names()):
+        text = tree.token(node).encode()
+        if text and not name.startswith('"'):
+            tokens[node] = tuple(
+                vocabulary.number_token(part) for part in split_token(text, name=is_name(name))
+            )
     return Nodes(
         torch.tensor(kind),
+        tokens,
         torch.tensor([row[0] for row in rows]),
         torch.tensor([row[1] for row in rows]),
         torch.tensor([row[2:] for row in rows], dtype=torch.float64),
@@ -110,6 +121,10 @@ def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tens
     """Return the code capsules, the coupling to them and the static capsules of one tree."""
     config = network.config
     x = network.vectors[nodes.kind]
+    if network.token_vectors is not None:
+        none = torch.zeros_like(x[0])
+        words = [network.token_vectors[list(t)].mean(0) if t else none for t in nodes.tokens]
+        x = x + torch.stack(words)
     for layer in network.hidden:
         x = convolve(layer, x, nodes)[:, 0]  # type: ignore[arg-type]
     y = convolve(network.primary, x, nodes)

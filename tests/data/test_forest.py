@@ -89,7 +89,8 @@ def contents(forest: Forest) -> list[Any]:
 
     def spell(layer: int, window: int) -> Any:
         if layer < 0:
-            return window
+            tokens = forest.symbols.token[slice(*forest.symbols.offsets[window : window + 2])]
+            return int(forest.symbols.kind[window]), tuple(tokens.tolist())
         windows = forest.layers[layer]
         rows = range(windows.offsets[window], windows.offsets[window + 1])
         return tuple(

@@ -1,9 +1,10 @@
 import pytest
 
 from tests.conftest import EXAMPLES
-from treecaps.data.vocabulary import UNKNOWN, Vocabulary
+from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError
-from treecaps.syntax.parse import parse_file
+from treecaps.syntax.parse import parse_code, parse_file
+from treecaps.syntax.subtokens import UNKNOWN
 from treecaps.syntax.tree import Tree
 
 
@@ -32,11 +33,33 @@ def test_many_tables_of_kinds_do_not_mix() -> None:
 
 def test_goes_to_json_and_back() -> None:
     vocabulary = Vocabulary(["z", "a", UNKNOWN])
-    assert vocabulary.to_list() == [UNKNOWN, "a", "z"]
-    assert Vocabulary.from_list(vocabulary.to_list()) == vocabulary
+    assert vocabulary.to_json() == [UNKNOWN, "a", "z"]
+    assert Vocabulary.from_json(vocabulary.to_json()) == vocabulary
 
 
 @pytest.mark.parametrize("values", [None, {}, [1], ["a", "b"], [UNKNOWN, "b", "a"], []])
 def test_refuses_what_is_no_vocabulary(values: object) -> None:
     with pytest.raises(DataError, match="not a vocabulary"):
-        Vocabulary.from_list(values)
+        Vocabulary.from_json(values)
+
+
+def test_knows_the_words_of_two_programs_or_more() -> None:
+    codes = ("total = count + 1", "count = 2", "rest = count")
+    vocabulary = Vocabulary.of([parse_code(code, "python") for code in codes], tokens=10)
+    assert vocabulary.tokens == (UNKNOWN, "count")
+    assert vocabulary.number_token("count") == 1
+    assert vocabulary.number_token("total") == 0
+    assert Vocabulary.from_json(vocabulary.to_json()) == vocabulary
+
+
+def test_knows_the_words_of_the_most_programs_first() -> None:
+    codes = ("a_word = other", "a_word = other", "a_word = 1", "zebra = 1")
+    trees = [parse_code(code, "python") for code in codes]
+    assert Vocabulary.of(trees, tokens=2).tokens == (UNKNOWN, "a", "word")
+    assert Vocabulary.of(trees[::-1], tokens=2).tokens == (UNKNOWN, "a", "word")
+
+
+def test_without_words_by_default() -> None:
+    vocabulary = Vocabulary.of([parse_code("count = count", "python")] * 2)
+    assert vocabulary.tokens == ()
+    assert isinstance(vocabulary.to_json(), list)

@@ -21,9 +21,11 @@ from treecaps.nn.batch import Batch
 from treecaps.syntax.parse import parse_file
 from treecaps.syntax.tree import Tree
 
-SMALL = TreeCapsConfig(vector_size=5, channels=6, slices=4, capsule_size=4, statics=3)
+PAPER = TreeCapsConfig(vector_size=5, channels=6, slices=4, capsule_size=4)
+SMALL = replace(PAPER, statics=3, per_channel=False, code_iterations=3)
 VARIANTS = {
-    "paper": SMALL,
+    "paper": PAPER,
+    "all capsules compete": SMALL,
     "printed squash": replace(SMALL, squash="printed"),
     "one iteration": replace(SMALL, static_iterations=1, code_iterations=1),
     "many static capsules": replace(SMALL, statics=40),
@@ -42,6 +44,7 @@ VARIANTS = {
     "stacked": replace(SMALL, hidden=(7, 6)),
     "stacked deep windows": replace(SMALL, hidden=(7,), window_depth=3),
     "gated": replace(SMALL, gated=True),
+    "tokens": replace(SMALL, nodes="kinds+tokens", hidden=(5,)),
     "log counts": replace(SMALL, counts="log", gated=True, per_channel=True, hidden=(5,)),
 }
 CLASSES = 3
@@ -50,8 +53,8 @@ CLASSES = 3
 def assert_equals_naive(config: TreeCapsConfig, trees: list[Tree], scale: float = 1) -> None:
     """Outputs and gradients of the shared and of the naive network are equal."""
     torch.manual_seed(0)
-    vocabulary = Vocabulary.of(trees)
-    network = TreeCaps(config, len(vocabulary), CLASSES).double()
+    vocabulary = Vocabulary.of(trees, config.known_tokens)
+    network = TreeCaps(config, len(vocabulary), CLASSES, len(vocabulary.tokens)).double()
     network.vectors.data *= scale
     for name, weights in network.named_parameters():
         if "bias" in name or "gate" in name:  # these begin at zero, where errors would not show

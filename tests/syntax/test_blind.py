@@ -20,6 +20,7 @@ from treecaps.syntax import blind as module
 from treecaps.syntax.blind import blind
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.languages import LANGUAGES
+from treecaps.syntax.names import is_name
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 
@@ -29,10 +30,6 @@ WITH_COMMENTS = get_frontend(comments=True)
 
 def make_blind(code: str, language: str) -> str:
     return blind(Program.of(code, language)).text.decode()
-
-
-def is_name(kind: str) -> bool:
-    return kind.endswith("identifier") or kind in module._NAMES
 
 
 def shape(tree: Tree) -> list[tuple[int, str]]:

@@ -7,7 +7,14 @@ from tests.conftest import EXAMPLES
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import PRESETS, Preset, apply_settings
 
-SMALL = ("channels=8", "hidden=", "vectors=random", "epochs=3", "batch_size=8")
+SMALL = (
+    "channels=8",
+    "hidden=",
+    "window_dropout=0",
+    "vectors=random",
+    "epochs=3",
+    "batch_size=8",
+)
 LABELS = ["binary-search", "bubble-sort", "gcd", "stack"]
 
 

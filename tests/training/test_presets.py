@@ -93,7 +93,7 @@ def test_numbers_beyond_all_bounds_are_refused(digits: int, sign: int) -> None:
     ("setting", "words"),
     [
         ("chanels=8", "do you mean channels"),
-        ("xyzzy=8", "there are vector_size, hidden"),
+        ("xyzzy=8", "there are nodes, tokens"),
         ("channels", "write name=value"),
         ("channels=many", "channels must be a whole number, not 'many'"),
         ("channels=1.5", "a whole number"),

@@ -13,10 +13,13 @@ from tensorboard.backend.event_processing.event_accumulator import (
 
 from tests.training.examples import example_labels, example_trees, small
 from treecaps.data.corpus import Corpus
+from treecaps.data.forest import Forest
 from treecaps.errors import DataError, ModelError, TrainingError, UsageError
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
+from treecaps.syntax.parse import parse_code
 from treecaps.syntax.tree import Tree
+from treecaps.training.examples import blind_trees
 from treecaps.training.presets import Preset
 from treecaps.training.trainer import Interrupted, Moment, train
 
@@ -512,3 +515,50 @@ def test_a_corpus_brings_its_labels_and_its_front_end(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"parsed by ast without.* by tree-sitter without"):
         train(corpus, val=other, preset=small())
     assert (facts["name"], facts["failed"], facts["programs"]) == (tmp_path.name, 2, 2)
+
+
+def words() -> tuple[list[Tree], list[str | None]]:
+    """Programs whose trees are all of one shape: only a word tells the classes apart."""
+    codes = [
+        (f"def {verb}_{noun}(x):\n    return x + {number}\n", verb)
+        for verb in ("sort", "search")
+        for noun in ("list", "items", "rows", "words")
+        for number in range(4)
+    ]
+    return [parse_code(code, "python") for code, _ in codes], [verb for _, verb in codes]
+
+
+def test_words_are_seen_only_if_asked_for() -> None:
+    trees, labels = words()
+    for nodes, low, high in (("kinds", 0.3, 0.7), ("kinds+tokens", 0.99, 1)):
+        settings = (f"nodes={nodes}", "epochs=30", "learning_rate=0.05")
+        model = train(trees, labels, preset=small(*settings))
+        forest = Forest.of(trees, model.vocabulary, model.depths)
+        guesses = [model.labels[guess] for guess in model.lengths(forest).argmax(1).tolist()]
+        right = np.mean([guess == label for guess, label in zip(guesses, labels, strict=True)])
+        assert low <= right <= high, nodes
+
+
+def test_training_on_blind_programs_too(tmp_path: Path) -> None:
+    preset = small("nodes=kinds+tokens", "rename=0.5", "epochs=12", "learning_rate=0.02")
+    model = learn(preset, folder=tmp_path / "model")
+    figures = history(tmp_path / "model")[0][-1]
+    assert figures["val_accuracy_blind"] is not None
+    assert "validation_accuracy_blind" in model.card["figures"]
+    again = TrainedModel.load(tmp_path / "model")
+    assert again.vocabulary == model.vocabulary
+    assert same(model, again)
+    # No word of a blind program is known, so its answer does not depend on them.
+    codes = ("def v0(v1):\n    return v1\n", "def x7(var_2):\n    return var_2\n")
+    trees = [parse_code(code, "python") for code in codes]
+    lengths = model.lengths(Forest.of(trees, model.vocabulary, model.depths))
+    assert torch.equal(lengths[0], lengths[1])
+
+
+def test_what_cannot_be_made_blind_stays_as_it_is() -> None:
+    tree = Tree.build(["a", "b"], [-1, 0])
+    parsed = parse_code("def add(a, b):\n    return a + b\n", "python")
+    kept, blinded = blind_trees([tree, parsed], "tree-sitter", False)
+    assert kept is tree
+    assert blinded.kind_names() == parsed.kind_names()
+    assert b"add" not in blinded.text

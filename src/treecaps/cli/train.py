@@ -65,6 +65,12 @@ class _Command(click.Command):
     show_default=True,
     help="What the network is and how it is trained.",
 )
+@click.option(
+    "--nodes",
+    type=click.Choice(("kinds", "kinds+tokens")),
+    help="What the network sees of nodes: their kinds alone, or also the words of names, numbers"
+    " and strings. Short for --set nodes=...",
+)
 @click.option("--epochs", type=int, metavar="N", help="Short for --set epochs=N.")
 @click.option(
     "--set",
@@ -104,6 +110,7 @@ def command(
     val: Path | None,
     out: Path,
     preset: str,
+    nodes: str | None,
     epochs: int | None,
     settings: tuple[str, ...],
     seed: int,
@@ -132,8 +139,9 @@ def command(
     from treecaps.training.trainer import Interrupted, train
 
     # Complain now, not after minutes.
-    if epochs is not None:
-        settings = (*settings, f"epochs={epochs}")
+    for name, value in (("nodes", nodes), ("epochs", epochs)):
+        if value is not None:
+            settings = (*settings, f"{name}={value}")
     chosen = apply_settings(PRESETS[preset], settings)
     folder.check(out, resume=resume, overwrite=overwrite)
 
@@ -202,6 +210,8 @@ def _reporters(
         nonlocal newest
         accuracy = figures["val_accuracy"]
         newest = "" if accuracy is None else f", validation {accuracy:.1%}"
+        if "val_accuracy_blind" in figures:
+            newest += f", blind {figures['val_accuracy_blind']:.1%}"
         if not watched:
             note(
                 f"{where(member, figures['epoch'])}: loss {figures['loss']:.3f}{newest},"
@@ -227,13 +237,14 @@ def _print(model: "TrainedModel", out: Path) -> None:
         add_row(table, name, f"{member['epochs']}, the best was {member['best_epoch']}")
     if len(model.members) > 1:
         add_row(table, "weights", ", ".join(f"{weight:.2f}" for weight in model.weights))
-    if "validation_accuracy" in figures:
-        add_row(
-            table,
-            "validation",
-            f"accuracy {figures['validation_accuracy']:.1%},"
-            f" macro F1 {figures['validation_macro_f1']:.3f}",
-        )
+    for name, kind in (("validation", ""), ("validation, blind", "_blind")):
+        if f"validation_accuracy{kind}" in figures:
+            add_row(
+                table,
+                name,
+                f"accuracy {figures[f'validation_accuracy{kind}']:.1%},"
+                f" macro F1 {figures[f'validation_macro_f1{kind}']:.3f}",
+            )
     add_row(table, "time", f"{figures['seconds']:.0f} s")
     say_table(table)
     folder = shlex.quote(str(out))

@@ -1,9 +1,10 @@
 """``Forest``: many trees as their distinct windows, and how often each program has each.
 
-What a tree convolution says of a node depends on the node's window alone: its kind and the kinds
-below it, down to the window's depth. Programs repeat themselves, so a forest keeps each distinct
-window once and a program as a list of windows with their counts. Nothing is lost: a sum over all
-nodes is the sum over distinct windows times their counts.
+What a tree convolution says of a node depends on the node's window alone: what the node shows (its
+kind, and of a leaf perhaps its text) and what those below it show, down to the window's depth.
+Programs repeat themselves, so a forest keeps each distinct window once and a program as a list of
+windows with their counts. Nothing is lost: a sum over all nodes is the sum over distinct windows
+times their counts.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,10 +14,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from treecaps.data.symbols import Longs, Symbols, SymbolTable, select_runs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.syntax.tree import Ints, Tree
 
-Longs = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 _CHUNK_NODES = 1 << 20
@@ -28,7 +29,7 @@ class Windows:
 
     A window's members are a node and what lies below it down to the layer's depth, in pre-order,
     so the first is the node itself. Each is a distinct window of the layer below (of the first
-    layer: a kind of the vocabulary) with its weights in the convolution: for a member at depth
+    layer: a symbol) with its weights in the convolution: for a member at depth
     d_i of a window of depth d (the top has d_i = d, the bottom 1), at place p of k siblings,
 
         top   = (d_i - 1) / (d - 1)
@@ -54,7 +55,7 @@ class Windows:
 
     def select(self, windows: Longs) -> "Windows":
         """Return some of the windows, in the order given."""
-        offsets, rows = _runs(self.offsets, windows)
+        offsets, rows = select_runs(self.offsets, windows)
         return Windows(
             offsets, self.member[rows], self.top[rows], self.left[rows], self.right[rows]
         )
@@ -69,12 +70,14 @@ class Forest:
     """B programs as distinct windows.
 
     Args:
-        layers: The windows of each convolution layer, the first over kinds.
+        symbols: What nodes show.
+        layers: The windows of each convolution layer, the first over symbols.
         offsets: ``[B + 1]``, where each program's windows begin.
         window: ``[P]``, distinct windows of the last layer.
         count: ``[P]``, how many nodes of the program have that window.
     """
 
+    symbols: Symbols
     layers: tuple[Windows, ...]
     offsets: Longs
     window: Longs
@@ -88,12 +91,12 @@ class Forest:
 
         Args:
             trees: The trees; some at a time are looked at, so a corpus may be large.
-            vocabulary: Numbers of the kinds.
+            vocabulary: Numbers of the kinds and sub-tokens.
             depths: The window depth of each convolution layer.
         """
-        builder = _Builder(depths)
+        builder = _Builder(vocabulary, depths)
         for chunk in _chunks(trees):
-            builder.add(chunk, vocabulary)
+            builder.add(chunk)
         return builder.forest()
 
     def __len__(self) -> int:
@@ -113,25 +116,14 @@ class Forest:
 
     def select(self, programs: Sequence[int] | Longs) -> "Forest":
         """Return some of the programs, with the windows they need and no others."""
-        offsets, rows = _runs(self.offsets, np.asarray(programs, np.int64))
+        offsets, rows = select_runs(self.offsets, np.asarray(programs, np.int64))
         used, window = np.unique(self.window[rows], return_inverse=True)
         layers: list[Windows] = []
         for number in range(len(self.layers) - 1, -1, -1):
             windows = self.layers[number].select(used)
-            if number:
-                used, member = np.unique(windows.member, return_inverse=True)
-                windows = windows.over(member)
-            layers.insert(0, windows)
-        return Forest(tuple(layers), offsets, window, self.count[rows])
-
-
-def _runs(offsets: Longs, chosen: Longs) -> tuple[Longs, Longs]:
-    """Return the offsets of chosen runs laid end to end, and the rows they are made of."""
-    begins = offsets[chosen]
-    sizes = offsets[chosen + 1] - begins
-    ends = np.concatenate([[0], np.cumsum(sizes)])
-    rows = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], sizes)
-    return ends, rows
+            used, member = np.unique(windows.member, return_inverse=True)
+            layers.insert(0, windows.over(member))
+        return Forest(self.symbols.select(used), tuple(layers), offsets, window, self.count[rows])
 
 
 def _chunks(trees: Iterable[Tree]) -> Iterator[list[Tree]]:
@@ -150,12 +142,12 @@ def _chunks(trees: Iterable[Tree]) -> Iterator[list[Tree]]:
 class _Nodes:
     """All nodes of some trees in one row of numbers, with their children as runs of another."""
 
-    def __init__(self, trees: Sequence[Tree], vocabulary: Vocabulary) -> None:
+    def __init__(self, trees: Sequence[Tree], table: SymbolTable) -> None:
         sizes = np.array([len(tree) for tree in trees], np.int64)
         firsts = np.cumsum(sizes) - sizes
         self.trees = len(trees)
         self.program = np.repeat(np.arange(len(trees)), sizes)
-        self.kind = np.concatenate([vocabulary.encode(tree) for tree in trees]).astype(np.int64)
+        self.symbol = np.concatenate([table.encode(tree) for tree in trees])
         parent = np.concatenate([tree.parent for tree in trees]) + np.repeat(firsts, sizes)
         parent[firsts] = -1
         self.child = np.argsort(parent, kind="stable")[len(trees) :]  # the roots sort first
@@ -174,14 +166,14 @@ class _Nodes:
         )
 
     def number_subtrees(self, classes: Longs) -> tuple[Longs, Longs]:
-        """Give nodes numbers by their kind and the classes of their children.
+        """Give nodes numbers by their symbol and the classes of their children.
 
         Returns:
             The number of each node, and for each number the first node that has it.
         """
         salt = 0
         while True:
-            hashed = _mix(self.kind, salt)
+            hashed = _mix(self.symbol, salt)
             if len(self.child):
                 parts = _mix(classes[self.child], _mix(self.position[self.child], salt + 1))
                 with_children = np.flatnonzero(self.child_count)
@@ -191,7 +183,7 @@ class _Nodes:
             # A hash may deceive, so each node is compared with the first of its number.
             twin = first[number]
             same = bool(
-                np.array_equal(self.kind, self.kind[twin])
+                np.array_equal(self.symbol, self.symbol[twin])
                 and np.array_equal(self.child_count, self.child_count[twin])
             )
             if same and len(self.child):
@@ -209,7 +201,7 @@ class _Nodes:
         found = [(window, node, np.full(len(nodes), depth, np.int32))]
         for level in range(depth - 1, 0, -1):
             sizes = self.child_count[node]
-            _, rows = _runs(self.child_offsets, node)
+            _, rows = select_runs(self.child_offsets, node)
             node, window = self.child[rows], np.repeat(window, sizes)
             found.append((window, node, np.full(len(node), level, np.int32)))
         windows, members, depths = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -238,15 +230,16 @@ def _mix(values: Longs, salt: "int | Longs") -> Longs:
 class _Builder:
     """Gathers the windows of chunks of trees and gives equal ones one number."""
 
-    def __init__(self, depths: Sequence[int]) -> None:
+    def __init__(self, vocabulary: Vocabulary, depths: Sequence[int]) -> None:
+        self.table = SymbolTable(vocabulary)
         self.depths = depths
         self.numbers: list[dict[bytes, int]] = [{} for _ in depths]
         self.found: list[list[Windows]] = [[] for _ in depths]
         self.programs: list[tuple[Longs, Longs, Longs]] = []
 
-    def add(self, trees: Sequence[Tree], vocabulary: Vocabulary) -> None:
-        nodes = _Nodes(trees, vocabulary)
-        subtree = below = nodes.kind
+    def add(self, trees: Sequence[Tree]) -> None:
+        nodes = _Nodes(trees, self.table)
+        subtree = below = nodes.symbol
         for layer, depth in enumerate(self.depths):
             for _ in range(depth - 1):
                 subtree, first = nodes.number_subtrees(subtree)
@@ -284,7 +277,8 @@ class _Builder:
             for parts in (zip(*self.programs, strict=True) if self.programs else ((), (), ()))
         )
         layers = tuple(_join(found) for found in self.found)
-        return Forest(layers, np.concatenate([[0], np.cumsum(sizes)]), windows, counts)
+        symbols = self.table.symbols()
+        return Forest(symbols, layers, np.concatenate([[0], np.cumsum(sizes)]), windows, counts)
 
 
 def _join(parts: list[Windows]) -> Windows:

@@ -91,11 +91,14 @@ def parse_programs(
     frontend: str,
     *,
     comments: bool = False,
+    blind: bool = False,
     workers: int = 1,
 ) -> Generator[Tree | Failure]:
     """Parse programs in other processes, in order: no parser takes this one down with it."""
     kinds: dict[str, int] = {}
-    with closing(parse_in_batches(programs, frontend, comments, kinds, workers)) as batches:
+    with closing(
+        parse_in_batches(programs, frontend, comments, kinds, workers, blind=blind)
+    ) as batches:
         for batch in map(Batch, batches):
             table = tuple(kinds)
             for row in range(batch.rows):

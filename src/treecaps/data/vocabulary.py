@@ -1,47 +1,88 @@
-"""``Vocabulary``: numbers for the node kinds that a model knows."""
+"""``Vocabulary``: numbers for what a model knows of nodes."""
 
+from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from treecaps.errors import DataError
+from treecaps.syntax.subtokens import UNKNOWN, leaf_texts, split_token
 from treecaps.syntax.tree import Ints, Tree
 
-UNKNOWN = "<unknown>"
+_LEAST_PROGRAMS = 2
+"""A sub-token of one program alone says nothing of others."""
 
 
 class Vocabulary:
-    """The kinds of nodes a model knows, numbered from 1; 0 stands for all others.
+    """What a model knows of nodes: their kinds and, if it has any, the sub-tokens of leaves.
 
-    A kind goes by its name alone, so what two grammars call the same is the same.
+    Both are numbered from 1; 0 stands for all others. A kind goes by its name alone, so what two
+    grammars call the same is the same.
+
+    Args:
+        kinds: The kinds of nodes.
+        tokens: The sub-tokens of leaves; none for a model that sees kinds alone.
     """
 
-    def __init__(self, kinds: Iterable[str]) -> None:
+    def __init__(self, kinds: Iterable[str], tokens: Iterable[str] = ()) -> None:
         self.kinds = (UNKNOWN, *sorted(set(kinds) - {UNKNOWN}))
+        words = sorted(set(tokens) - {UNKNOWN})
+        self.tokens = (UNKNOWN, *words) if words else ()
         self._numbers = {kind: number for number, kind in enumerate(self.kinds)}
+        self._token_numbers = {token: number for number, token in enumerate(self.tokens)}
         self._tables: dict[int, tuple[tuple[str, ...], Ints]] = {}
 
     @classmethod
-    def of(cls, trees: Iterable[Tree]) -> "Vocabulary":
-        """Return the vocabulary of all kinds that occur in some trees."""
+    def of(cls, trees: Iterable[Tree], tokens: int = 0) -> "Vocabulary":
+        """Return the vocabulary of all kinds that occur in some trees.
+
+        Args:
+            trees: The trees.
+            tokens: How many sub-tokens to know, those of the most programs first.
+        """
         used: dict[int, tuple[tuple[str, ...], set[int]]] = {}
+        programs: Counter[str] = Counter()
+        splits: dict[tuple[bool, bytes], tuple[str, ...]] = {}
         for tree in trees:
             _, numbers = used.setdefault(id(tree.kinds), (tree.kinds, set()))
             numbers.update(np.unique(tree.kind).tolist())
-        return cls(names[number] for names, numbers in used.values() for number in numbers)
+            if tokens:
+                found: set[str] = set()
+                for _, name, text in leaf_texts(tree):
+                    parts = splits.get((name, text))
+                    if parts is None:
+                        parts = splits[name, text] = split_token(text, name=name)
+                    found.update(parts)
+                programs.update(found)
+        # Equal counts go by name, so that the same programs in another order give the same.
+        known = sorted(
+            (-count, token) for token, count in programs.items() if count >= _LEAST_PROGRAMS
+        )[:tokens]
+        return cls(
+            (names[number] for names, numbers in used.values() for number in numbers),
+            (token for _, token in known),
+        )
 
     def __len__(self) -> int:
         return len(self.kinds)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocabulary) and self.kinds == other.kinds
+        return isinstance(other, Vocabulary) and (self.kinds, self.tokens) == (
+            other.kinds,
+            other.tokens,
+        )
 
     def __hash__(self) -> int:
-        return hash(self.kinds)
+        return hash((self.kinds, self.tokens))
 
     def number(self, kind: str) -> int:
         """Return the number of a kind, 0 if it is unknown."""
         return self._numbers.get(kind, 0)
+
+    def number_token(self, token: str) -> int:
+        """Return the number of a sub-token, 0 if it is unknown."""
+        return self._token_numbers.get(token, 0)
 
     def encode(self, tree: Tree) -> Ints:
         """Return the number of each node's kind."""
@@ -55,16 +96,26 @@ class Vocabulary:
             self._tables[id(tree.kinds)] = (tree.kinds, numbers)
         return numbers[tree.kind]
 
-    def to_list(self) -> list[str]:
-        """Return the kinds as plain values for JSON."""
-        return list(self.kinds)
+    def encode_token(self, token: bytes, *, name: bool) -> tuple[int, ...]:
+        """Return the numbers of the sub-tokens of a leaf's text."""
+        return tuple(self._token_numbers.get(part, 0) for part in split_token(token, name=name))
+
+    def to_json(self) -> list[str] | dict[str, list[str]]:
+        """Return plain values for JSON."""
+        if not self.tokens:
+            return list(self.kinds)
+        return {"kinds": list(self.kinds), "tokens": list(self.tokens)}
 
     @classmethod
-    def from_list(cls, kinds: object) -> "Vocabulary":
-        """Make a vocabulary of what ``to_list`` returned, and check it."""
-        if not (isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds)):
+    def from_json(cls, value: object) -> "Vocabulary":
+        """Make a vocabulary of what ``to_json`` returned, and check it."""
+        lists: dict[str, Any] = value if isinstance(value, dict) else {"kinds": value, "tokens": []}
+        if set(lists) != {"kinds", "tokens"} or not all(
+            isinstance(names, list) and all(isinstance(name, str) for name in names)
+            for names in lists.values()
+        ):
             raise DataError("not a vocabulary: it must be a list of names")
-        vocabulary = cls(kinds)
-        if vocabulary.to_list() != kinds:
+        vocabulary = cls(lists["kinds"], lists["tokens"])
+        if vocabulary.to_json() != value:
             raise DataError("not a vocabulary: its names are out of order")
         return vocabulary

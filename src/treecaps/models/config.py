@@ -18,6 +18,11 @@ _MOST_LAYERS = 100
 class TreeCapsConfig:
     """What a TreeCaps network is made of. The help of ``treecaps train --set`` is made of this."""
 
+    nodes: Literal["kinds", "kinds+tokens"] = option(
+        "kinds", "what a network sees of nodes: their kinds, or also the words of leaves"
+    )
+    tokens: int = option(10_000, "how many sub-tokens are known, if any are seen")
+    token_dropout: float = option(0.0, "share of the sub-tokens made unknown in training")
     vector_size: int = option(30, "V, the size of a node kind's vector")
     hidden: tuple[int, ...] = option((), "sizes of the convolution layers before the capsules")
     window_depth: int = option(2, "d, the depth of a convolution window")
@@ -50,10 +55,9 @@ class TreeCapsConfig:
                 raise UsageError(f"{name} must be at most {most:,}")
         if len(self.hidden) > _MOST_LAYERS:
             raise UsageError(f"hidden may name at most {_MOST_LAYERS} layers")
-        if not 0 <= self.window_dropout < 1:
-            raise UsageError(
-                f"window_dropout must be at least 0 and below 1, not {self.window_dropout}"
-            )
+        for name in ("token_dropout", "window_dropout"):
+            if not 0 <= (share := getattr(self, name)) < 1:
+                raise UsageError(f"{name} must be at least 0 and below 1, not {share}")
         if self.channels * self.slices % self.capsule_size:
             raise UsageError(
                 f"capsules of size {self.capsule_size} do not divide"
@@ -64,3 +68,8 @@ class TreeCapsConfig:
     def depths(self) -> tuple[int, ...]:
         """The window depth of each convolution layer, as ``Forest.of`` takes it."""
         return (self.window_depth,) * (len(self.hidden) + 1)
+
+    @property
+    def known_tokens(self) -> int:
+        """How many sub-tokens the network may know."""
+        return self.tokens if self.nodes == "kinds+tokens" else 0

@@ -50,7 +50,7 @@ class TrainedModel:
     Args:
         members: The networks.
         weights: How much each counts: not negative, 1 in all.
-        vocabulary: Numbers of the kinds of nodes.
+        vocabulary: Numbers of what it knows of nodes.
         labels: The names of the classes, sorted.
         frontend: The front end whose trees it was trained on.
         comments: Whether comments were nodes of those trees.
@@ -108,7 +108,7 @@ class TrainedModel:
         contents = {
             TENSORS: save_tensors(tensors, {"format": "pt"}),
             LABELS: to_json_bytes(list(self.labels)),
-            VOCABULARY: to_json_bytes(self.vocabulary.to_list()),
+            VOCABULARY: to_json_bytes(self.vocabulary.to_json()),
         }
         config = {
             "format": FORMAT,
@@ -141,13 +141,13 @@ class TrainedModel:
         labels = _check_labels(contents[LABELS], folder / LABELS)
         try:
             kinds = parse_json(contents[VOCABULARY], folder / VOCABULARY, _AGAIN)
-            vocabulary = Vocabulary.from_list(kinds)
+            vocabulary = Vocabulary.from_json(kinds)
         except DataError as error:
             raise ModelError(f"{folder / VOCABULARY} is damaged: {error}; {_AGAIN}") from None
         try:
             network = of_json(TreeCapsConfig, config["network"])
             members = _build(
-                network, len(config["weights"]), len(vocabulary), len(labels), contents[TENSORS]
+                network, len(config["weights"]), vocabulary, len(labels), contents[TENSORS]
             )
         except UsageError as error:
             raise ModelError(f"{folder / CONFIG} is damaged: {error}; {_AGAIN}") from None
@@ -247,7 +247,7 @@ def _check_labels(content: bytes, path: Path) -> tuple[str, ...]:
 
 
 def _build(
-    config: TreeCapsConfig, count: int, kinds: int, classes: int, content: bytes
+    config: TreeCapsConfig, count: int, vocabulary: Vocabulary, classes: int, content: bytes
 ) -> tuple[TreeCaps, ...]:
     """Make networks of the contents of a file of tensors, or raise ``ValueError``."""
     try:
@@ -259,7 +259,7 @@ def _build(
         # On the meta device a network has shapes but no numbers: a wrong size costs nothing.
         try:
             with torch.device("meta"):
-                member = TreeCaps(config, kinds, classes)
+                member = TreeCaps(config, len(vocabulary), classes, len(vocabulary.tokens))
         except (ArithmeticError, RuntimeError, ValueError, TypeError) as error:
             raise UsageError(f"its network cannot be built: {error}") from None
         state = {}

@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from treecaps.models.config import TreeCapsConfig
-from treecaps.nn.batch import Batch
+from treecaps.nn.batch import Batch, SymbolTensors
 from treecaps.nn.dynamic_max_pooling import dynamic_max_pooling
 from treecaps.nn.dynamic_routing import CapsuleLayer
 from treecaps.nn.margin_loss import margin_loss
@@ -38,16 +39,25 @@ class Capsules:
 class TreeCaps(nn.Module):
     """The network of the paper.
 
-    Node kinds -> vectors ``[K, V]`` -> tree convolution -> primary variable capsules
+    Symbols -> vectors ``[N, V]`` -> tree convolution -> primary variable capsules
     ``[W, D_pvc, C]`` -> static capsules ``[B, S, D_pvc]`` -> code capsules
     ``[B, classes, D_cc]``.
+
+    Args:
+        config: What the network is made of.
+        kinds: How many kinds of nodes there are.
+        classes: How many classes there are.
+        tokens: How many sub-tokens there are; none for kinds alone.
     """
 
-    def __init__(self, config: TreeCapsConfig, kinds: int, classes: int) -> None:
+    def __init__(self, config: TreeCapsConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__()
         self.config = config
         sizes = (config.vector_size, *config.hidden)
         self.vectors = nn.Parameter(torch.randn(kinds, config.vector_size))
+        self.token_vectors = (
+            nn.Parameter(0.3 * torch.randn(tokens, config.vector_size)) if tokens else None
+        )
         self.hidden = nn.ModuleList(
             TreeConvolution(inputs, outputs) for inputs, outputs in pairwise(sizes)
         )
@@ -104,10 +114,22 @@ class TreeCaps(nn.Module):
         primary, count, weight = self._primary(batch)
         return self.variable_to_static.coupling(primary, batch.window, count, weight, batch.bounds)
 
+    def _symbol_vectors(self, symbols: SymbolTensors) -> Tensor:
+        """Return for each symbol the vector of its kind, plus the mean of its sub-tokens'."""
+        vectors = functional.embedding(symbols.kind, self.vectors)
+        if self.token_vectors is None:
+            return vectors
+        token = symbols.token
+        if self.training and self.config.token_dropout:
+            token = token * (torch.rand(token.shape) >= self.config.token_dropout)
+        return vectors + functional.embedding_bag(
+            token, self.token_vectors, symbols.offsets, mode="mean"
+        )
+
     def _primary(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Return the capsules of the distinct windows, and the programs' counts and weights."""
         config = self.config
-        vectors = self.vectors
+        vectors = self._symbol_vectors(batch.symbols)
         for layer, windows in zip(self.hidden, batch.layers, strict=False):
             vectors = layer(vectors, windows).squeeze(1)  # [W, V']
         outputs = self.primary(vectors, batch.layers[-1])
@@ -119,6 +141,6 @@ class TreeCaps(nn.Module):
         if config.counts == "log":
             weight = torch.where(count > 0, 1 + count.clamp(min=1).log(), 0)
         if self.gate:
-            gates = nn.functional.softplus(self.gate(outputs.flatten(1))).squeeze(1)
+            gates = functional.softplus(self.gate(outputs.flatten(1))).squeeze(1)
             weight = weight * gates[batch.window]
         return squash(capsules, config.squash, dim=1), count, weight

@@ -6,6 +6,22 @@ import torch
 from torch import Tensor
 
 from treecaps.data.forest import Forest, Windows
+from treecaps.data.symbols import Symbols
+
+
+@dataclass(frozen=True)
+class SymbolTensors:
+    """``Symbols`` as tensors; ``offsets`` without its end, as torch wants it."""
+
+    kind: Tensor
+    offsets: Tensor
+    token: Tensor
+
+    @classmethod
+    def of(cls, symbols: Symbols) -> "SymbolTensors":
+        """Take over the arrays of symbols."""
+        offsets = symbols.offsets[:-1]
+        return cls(*map(torch.from_numpy, (symbols.kind, offsets, symbols.token)))
 
 
 @dataclass(frozen=True)
@@ -36,12 +52,14 @@ class Batch:
     """``Forest`` as tensors.
 
     Args:
+        symbols: What nodes show.
         layers: The distinct windows of each convolution layer.
         bounds: ``B + 1`` numbers, where each program's windows begin.
         window: ``[P]``, distinct windows of the last layer.
         count: ``[P]``, how many nodes of the program have that window.
     """
 
+    symbols: SymbolTensors
     layers: tuple[WindowTensors, ...]
     bounds: list[int]
     window: Tensor
@@ -51,6 +69,7 @@ class Batch:
     def of(cls, forest: Forest, dtype: torch.dtype = torch.float32) -> "Batch":
         """Take over a forest's arrays."""
         return cls(
+            SymbolTensors.of(forest.symbols),
             tuple(WindowTensors.of(layer, dtype) for layer in forest.layers),
             forest.offsets.tolist(),
             torch.from_numpy(forest.window),

@@ -8,29 +8,13 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from treecaps.syntax.names import is_name
 from treecaps.syntax.parse import loaded_frontend
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 
 _NAME, _PROPERTY, _WORDS, _TEMPLATE, _COMMENT, _DOCSTRING, _BODY = range(1, 8)
 
-# Leaves that are names, beside every kind that ends in "identifier".
-_NAMES = frozenset(
-    (
-        "name",
-        "constant",
-        "label",
-        "label_name",
-        "implicit_parameter",
-        "metavariable",
-        "instance_variable",
-        "class_variable",
-        "global_variable",
-        "simple_symbol",
-        "hash_key_symbol",
-        "shorthand_property_identifier_pattern",
-    )
-)
 _SHEBANGS = frozenset(("hash_bang_line", "shebang", "shebang_line", "shebang_directive"))
 
 # srcML looks at the name main: a function of that name needs no type.
@@ -224,7 +208,7 @@ def _actions(kinds: tuple[str, ...], language: str) -> NDArray[np.int8]:
             actions[number] = _COMMENT
         elif kind.endswith("property_identifier"):
             actions[number] = _PROPERTY
-        elif kind == "identifier" or kind.endswith("_identifier") or kind in _NAMES:
+        elif is_name(kind):
             actions[number] = _NAME
         elif kind in ("preproc_arg", "ERROR"):
             actions[number] = _WORDS

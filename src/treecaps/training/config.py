@@ -26,6 +26,9 @@ class TrainingConfig:
         "parent", "how initial node vectors are learned from the training trees"
     )
     freeze_vectors: bool = option(False, "keep the node vectors as they begin")
+    rename: float = option(
+        0.0, "share of the programs that an epoch sees blind: without their names and comments"
+    )
     val_share: float = option(0.1, "share of each class for validation, where no other data are")
 
     def __post_init__(self) -> None:
@@ -41,5 +44,7 @@ class TrainingConfig:
                 raise UsageError(f"{name} must be at most {MOST:,}")
         if self.learning_rate <= 0:
             raise UsageError(f"learning_rate must be above 0, not {self.learning_rate}")
+        if not 0 <= self.rename <= 1:
+            raise UsageError(f"rename must be at least 0 and at most 1, not {self.rename}")
         if not 0 <= self.val_share < 1:
             raise UsageError(f"val_share must be at least 0 and below 1, not {self.val_share}")

@@ -1,9 +1,12 @@
 """What networks learn from: labelled trees as forests, for training and for validation."""
 
 import logging
+import os
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, overload
 
 import numpy as np
@@ -12,9 +15,13 @@ import xxhash
 from torch import Tensor
 
 from treecaps.data.corpus import Corpus
-from treecaps.data.forest import Forest, Longs
+from treecaps.data.forest import Forest
+from treecaps.data.parallel import parse_programs
+from treecaps.data.symbols import Longs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, UsageError
+from treecaps.syntax.languages import LANGUAGES
+from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 
 Labels = Sequence[str | None]
@@ -27,15 +34,34 @@ UNKNOWN = -1
 _NAMED = 5
 
 
+Blinder = Callable[[Sequence[Tree]], Sequence[Tree]]
+"""Returns the trees of the same programs, blind."""
+
+
 @dataclass(frozen=True)
 class Examples:
-    """Programs and their classes ``[B]``; ``UNKNOWN`` for a class that no network can name."""
+    """Programs and their classes ``[B]``; ``UNKNOWN`` for a class that no network can name.
+
+    Args:
+        forest: The programs; if they are there a second time, blind, then after all others.
+        label: Their classes.
+    """
 
     forest: Forest
     label: Tensor
 
     def __len__(self) -> int:
-        return len(self.forest)
+        return len(self.label)
+
+    @property
+    def has_blind(self) -> bool:
+        """Whether the programs are there a second time, blind."""
+        return len(self.forest) > len(self.label)
+
+    @property
+    def every_label(self) -> Tensor:
+        """The classes of all programs of the forest."""
+        return self.label.repeat(2) if self.has_blind else self.label
 
 
 @dataclass(frozen=True)
@@ -44,7 +70,7 @@ class Data:
 
     Args:
         trees: The training trees.
-        vocabulary: Their kinds.
+        vocabulary: Their kinds and sub-tokens.
         labels: The names of the classes.
         train: The training trees as a forest.
         val: The validation trees; none where there is nothing to validate with.
@@ -60,10 +86,13 @@ class Data:
 
     def fingerprint(self) -> str:
         """Return a digest of everything that networks learn from."""
-        digest = xxhash.xxh3_128(repr((self.vocabulary.kinds, self.labels)).encode())
+        known = (self.vocabulary.kinds, self.vocabulary.tokens, self.labels)
+        digest = xxhash.xxh3_128(repr(known).encode())
         for examples in (self.train, self.val):
             digest.update(examples.label.numpy().tobytes())
             forest = examples.forest
+            for array in vars(forest.symbols).values():
+                digest.update(array.tobytes())
             for layer in forest.layers:
                 for array in (layer.offsets, layer.member):
                     digest.update(array.tobytes())
@@ -99,6 +128,8 @@ def prepare(
     depths: Sequence[int],
     val_share: float,
     seed: int,
+    tokens: int = 0,
+    blind: Blinder | None = None,
 ) -> Data:
     """Turn labelled trees into what networks learn from.
 
@@ -109,6 +140,8 @@ def prepare(
         depths: The window depth of each convolution layer.
         val_share: Without other trees, this share of each class is set aside for validation.
         seed: What chance begins with when it is set aside.
+        tokens: How many sub-tokens to know.
+        blind: Makes the trees blind, where networks are to see them so as well.
     """
     rows = _labelled(trees, labels, "training")
     names = sorted({str(label) for label in labels if label is not None})
@@ -130,17 +163,38 @@ def prepare(
     if not len(val_label):
         log.warning("there is nothing to validate with: the networks of the last epoch are kept")
     chosen_trees = Selection(trees, rows)
-    vocabulary = Vocabulary.of(chosen_trees)
+    every, val_every = (
+        (seen, blind(seen)) if blind else (seen,) for seen in (chosen_trees, val_trees)
+    )
+    vocabulary = Vocabulary.of(chain(*every), tokens)
     facts["training"] |= {"programs": len(label), "classes": len(names)}
     facts["validation"] |= {"programs": len(val_label), "classes": len(np.unique(val_label))}
     return Data(
         chosen_trees,
         vocabulary,
         tuple(names),
-        Examples(Forest.of(chosen_trees, vocabulary, depths), torch.from_numpy(label)),
-        Examples(Forest.of(val_trees, vocabulary, depths), torch.from_numpy(val_label)),
+        Examples(Forest.of(chain(*every), vocabulary, depths), torch.from_numpy(label)),
+        Examples(Forest.of(chain(*val_every), vocabulary, depths), torch.from_numpy(val_label)),
         facts,
     )
+
+
+def blind_trees(trees: Sequence[Tree], frontend: str, comments: bool) -> list[Tree]:
+    """Parse programs again without their names and comments; what fails stays as it is."""
+    found = list(trees)
+    rows = [row for row, tree in enumerate(found) if tree.language in LANGUAGES]
+    parsed = parse_programs(
+        (Program(str(row), found[row].text, found[row].language) for row in rows),
+        frontend,
+        comments=comments,
+        blind=True,
+        workers=os.cpu_count() or 1,
+    )
+    with closing(parsed) as results:
+        for row, result in zip(rows, results, strict=True):
+            if isinstance(result, Tree):
+                found[row] = result
+    return found
 
 
 def _facts(trees: Sequence[Tree], unlabelled: int) -> dict[str, Any]:

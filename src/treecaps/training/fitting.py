@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from treecaps.data.symbols import Longs
 from treecaps.errors import DataError, TrainingError, UsageError
 from treecaps.models.trained import batches
 from treecaps.models.treecaps import Capsules, TreeCaps
@@ -28,12 +29,18 @@ _BYTES_A_WEIGHT = 4 * 4
 """A weight, its gradient and the two moments of the optimizer."""
 
 
+def build_network(preset: Preset, data: Data) -> TreeCaps:
+    """Make a network of the right size for data."""
+    known = data.vocabulary
+    return TreeCaps(preset.network, len(known), len(data.labels), len(known.tokens))
+
+
 def check_size(preset: Preset, data: Data) -> None:
     """Complain of a network that does not fit into memory, before the system ends the process."""
     try:
         # On the meta device a network has shapes but no numbers.
         with torch.device("meta"):
-            network = TreeCaps(preset.network, len(data.vocabulary), len(data.labels))
+            network = build_network(preset, data)
         numbers = sum(weight.numel() for weight in network.parameters())
     except (RuntimeError, MemoryError, OverflowError):
         raise UsageError("the network is too large: no memory could hold its weights") from None
@@ -66,7 +73,7 @@ class Fitting:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             try:
-                self.network = TreeCaps(preset.network, len(data.vocabulary), len(data.labels))
+                self.network = build_network(preset, data)
             except (RuntimeError, MemoryError) as error:
                 reason = str(error).partition("\n")[0]
                 raise UsageError(f"the network is too large: {reason}") from None
@@ -105,7 +112,7 @@ class Fitting:
         chance = np.random.default_rng([self.seed, epoch])
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(chance.integers(2**63)))
-            figures = self._learn(chance.permutation(len(self.data.train)), step)
+            figures = self._learn(chance, step)
         learned = time.perf_counter()
         figures |= self._validate()
         # Steps are checked before they are taken; the last one has only this.
@@ -145,7 +152,16 @@ class Fitting:
         self.optimizer.load_state_dict({"state": states, "param_groups": groups})
         self.best, self.history, self.best_epoch = parts["best"], history, best_epoch
 
-    def _learn(self, order: "np.ndarray[Any, np.dtype[np.int64]]", step: Step) -> dict[str, Any]:
+    def _draw(self, rows: Longs, chance: np.random.Generator) -> Batch:
+        """Return the programs of a step, some of them blind."""
+        examples = self.data.train
+        if not examples.has_blind:
+            return Batch.of(examples.forest.select(rows))
+        blind = chance.random(len(rows)) < self.config.rename
+        return Batch.of(examples.forest.select(rows + len(examples) * blind))
+
+    def _learn(self, chance: np.random.Generator, step: Step) -> dict[str, Any]:
+        order = chance.permutation(len(self.data.train))
         size, programs = self.config.batch_size, len(order)
         steps = math.ceil(programs / size)
         done = len(self.history) * steps
@@ -155,8 +171,8 @@ class Fitting:
         self.network.train()
         for number in range(steps):
             rows = order[number * size : (number + 1) * size]
-            batch = Batch.of(self.data.train.forest.select(rows))
             label = self.data.train.label[rows]
+            batch = self._draw(rows, chance)
             rate = _rate(self.config, (done + number) / (self.config.epochs * steps))
             for group in self.optimizer.param_groups:
                 group["lr"] = rate
@@ -185,21 +201,27 @@ class Fitting:
 
     def _validate(self) -> dict[str, Any]:
         """Return the accuracy and the loss on validation data; nothing where there are none."""
-        if not len(self.data.val):
+        examples = self.data.val
+        if not len(examples):
             return {"val_accuracy": None, "val_loss": None}
-        right = known = 0
+        label = examples.every_label
+        right = torch.zeros(len(label))
+        known = 0
         loss = 0.0
         self.network.eval()
         with torch.no_grad():
             for begin, batch in self._val:
-                label = self.data.val.label[begin : begin + len(batch)]
+                part = slice(begin, begin + len(batch))
                 capsules: Capsules = self.network(batch)
-                right += int((capsules.lengths.argmax(1) == label).sum())
+                right[part] = (capsules.lengths.argmax(1) == label[part]).float()
                 # A class that the network cannot name has no loss.
-                if count := int((label != UNKNOWN).sum()):
-                    loss += count * self._loss_of_known(capsules, label)
+                if count := int((label[part] != UNKNOWN).sum()):
+                    loss += count * self._loss_of_known(capsules, label[part])
                     known += count
-        return {"val_accuracy": right / len(self.data.val), "val_loss": loss / max(known, 1)}
+        figures = {"val_accuracy": right[: len(examples)].mean().item()}
+        if examples.has_blind:
+            figures["val_accuracy_blind"] = right[len(examples) :].mean().item()
+        return {**figures, "val_loss": loss / max(known, 1)}
 
     def _is_finite(self, val_loss: float | None) -> bool:
         """Whether the network still holds numbers, and answers with numbers."""
@@ -229,11 +251,11 @@ class Fitting:
     def _is_best(self) -> bool:
         if not self.best_epoch or not len(self.data.val):
             return True
-        newest, best = self.history[-1], self.history[self.best_epoch - 1]
-        return (newest["val_accuracy"], -newest["val_loss"]) > (
-            best["val_accuracy"],
-            -best["val_loss"],
+        newest, best = (
+            (epoch["val_accuracy"] + epoch.get("val_accuracy_blind", 0), -epoch["val_loss"])
+            for epoch in (self.history[-1], self.history[self.best_epoch - 1])
         )
+        return newest > best
 
 
 def _rate(config: TrainingConfig, share: float) -> float:

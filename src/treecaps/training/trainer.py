@@ -5,6 +5,7 @@ import platform
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.tree import Tree
 from treecaps.training.checkpoint import Checkpoint, refuse_other
 from treecaps.training.ensemble import weigh
-from treecaps.training.examples import UNKNOWN, Data, Labels, prepare
+from treecaps.training.examples import UNKNOWN, Data, Examples, Labels, blind_trees, prepare
 from treecaps.training.fitting import Fitting, check_size
 from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, check, claim, is_complete
 from treecaps.training.logs import Logs
@@ -112,6 +113,10 @@ def train(
         depths=preset.network.depths,
         val_share=preset.training.val_share,
         seed=seed,
+        tokens=preset.network.known_tokens,
+        blind=partial(blind_trees, frontend=frontend, comments=comments)
+        if preset.training.rename and preset.network.known_tokens
+        else None,
     )
     run = {
         "data": data.fingerprint(),
@@ -246,7 +251,8 @@ class _Training:
             self.frontend,
             self.comments,
         )
-        forest, label = self.data.val.forest, self.data.val.label
+        val = self.data.val
+        forest, label = val.forest, val.every_label
         if len(networks) > 1:
             known = label != UNKNOWN
             alone = [replace(model, members=(one,), weights=(1.0,)) for one in networks]
@@ -258,7 +264,7 @@ class _Training:
         figures = {
             "epochs": sum(map(len, histories)),
             "seconds": sum(epoch["seconds"] for history in histories for epoch in history),
-            **_validation_figures(model.lengths(forest), label),
+            **_validation_figures(model.lengths(forest), val),
         }
         members = [
             {
@@ -277,17 +283,19 @@ class _Training:
             model.save(self.home, {HISTORY: to_json_bytes({"members": histories})})
 
 
-def _validation_figures(lengths: Tensor, label: Tensor) -> dict[str, float]:
-    if not len(label):
+def _validation_figures(lengths: Tensor, val: Examples) -> dict[str, float]:
+    if not len(val):
         return {}
-    guess = lengths.argmax(1)
-    classes = torch.from_numpy(np.union1d(label, guess)).unsqueeze(1)
-    is_label, is_guess = label == classes, guess == classes
-    f1 = 2 * (is_label & is_guess).sum(1) / (is_label.sum(1) + is_guess.sum(1))
-    return {
-        "validation_accuracy": (guess == label).double().mean().item(),
-        "validation_macro_f1": f1.mean().item(),
-    }
+    figures: dict[str, float] = {}
+    for kind, guess in zip(("", "_blind"), lengths.argmax(1).view(-1, len(val)), strict=False):
+        classes = torch.from_numpy(np.union1d(val.label, guess)).unsqueeze(1)
+        is_label, is_guess = val.label == classes, guess == classes
+        f1 = 2 * (is_label & is_guess).sum(1) / (is_label.sum(1) + is_guess.sum(1))
+        figures |= {
+            f"validation_accuracy{kind}": (guess == val.label).double().mean().item(),
+            f"validation_macro_f1{kind}": f1.mean().item(),
+        }
+    return figures
 
 
 def _versions(frontend: str) -> dict[str, str]:

@@ -10,7 +10,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from treecaps.data.forest import Floats, Longs
+from treecaps.data.forest import Floats
+from treecaps.data.symbols import Longs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, UsageError, tell
 
@@ -82,7 +83,7 @@ class KindVectors:
         """Write the vectors into one ``.safetensors`` file, which appears when complete."""
         about = {
             "format": FORMAT,
-            "kinds": self.vocabulary.to_list(),
+            "kinds": self.vocabulary.to_json(),
             "method": self.method,
             "data": self.data,
             "seed": self.seed,
@@ -121,7 +122,7 @@ class KindVectors:
             made_by = str(about["version"])
             if not newer:
                 vectors = cls(
-                    vocabulary=Vocabulary.from_list(about["kinds"]),
+                    vocabulary=Vocabulary.from_json(about["kinds"]),
                     values=tensors["values"],
                     counts=tensors["counts"],
                     method=str(about["method"]),
