@@ -127,9 +127,10 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return guesses
 
     def predict_proba(self, programs: Iterable[Any]) -> NDArray[np.float32]:
-        """Return the probability of each class: the softmax over the capsules' lengths."""
-        probabilities: NDArray[np.float32] = self._lengths(programs).softmax(1).numpy()
-        return probabilities
+        """Return the calibrated probability of each class."""
+        lengths = self._lengths(programs)
+        found: NDArray[np.float32] = self.model_.calibration.probabilities(lengths).numpy()
+        return found
 
     def _lengths(self, programs: Iterable[Any]) -> Tensor:
         """Return the lengths ``[B, classes]``, with the classes in the order of ``classes_``."""

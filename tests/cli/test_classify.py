@@ -2,6 +2,7 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.cli.conftest import Run
 from tests.cli.test_cli import PROGRAMS, bad_files, run
 from tests.inference.examples import LABELS, save_small_model, small_model
 from treecaps.inference.classify import Classification, classify
+from treecaps.models.calibration import Calibration
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +31,22 @@ def test_each_file_is_a_line(model: Path, run_here: Run) -> None:
     assert len(lines) == 14
     (result,) = classify(small_model(), [file])
     assert isinstance(result, Classification)
-    first, *rest = result.top
-    others = [f"{label} {share:.2f} ({length:.2f})" for label, share, length in rest]
-    assert lines[-1] == (
-        f"{file}: {first.label}, probability {first.probability:.2f}, length {first.length:.2f};"
-        f" then {others[0]}, {others[1]}"
+    first, *others = (f"{one.label} {one.probability:.0%}" for one in result.top)
+    assert lines[-1] == f"{file}: {first}; then {others[0]}, {others[1]}"
+
+
+def test_what_is_in_no_class_is_unknown(tmp_path: Path, run_here: Run) -> None:
+    calibration = Calibration(0.01, 0.999)
+    replace(small_model(), calibration=calibration).save(tmp_path / "model")
+    words = ("classify", "--model", tmp_path / "model", PROGRAMS / "gcd/gcd.c")
+    line = run_here(*words, "--top", "1").stdout
+    result = json.loads(run_here(*words, "--json").stdout)
+    assert (result["label"], result["known"]) == ("unknown", False)
+    best = result["top"][0]
+    assert result["guess"] == best["label"]
+    assert line.strip().endswith(
+        f": unknown, perhaps {best['label']} {best['probability']:.0%}"
+        f" (length {best['length']:.2f})"
     )
 
 
@@ -51,7 +64,7 @@ def test_json_is_an_object_a_line_and_failures_are_among_them(
     assert (done.returncode, done.stderr) == (1, "")
     first, second, third = map(json.loads, done.stdout.splitlines())
     assert first == third
-    assert list(first) == ["id", "label", "probability", "length", "top"]
+    assert list(first) == ["id", "label", "known", "guess", "probability", "length", "top"]
     assert [list(candidate) for candidate in first["top"]] == [
         ["label", "probability", "length"]
     ] * 2

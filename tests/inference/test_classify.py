@@ -40,7 +40,8 @@ def test_answers_are_those_of_one_program_at_a_time(monkeypatch: pytest.MonkeyPa
         for candidate, other in zip(result.top, slow, strict=True):
             assert candidate.probability == pytest.approx(other.probability, abs=1e-5)
             assert candidate.length == pytest.approx(other.length, abs=1e-5)
-        assert (result.label, result.probability, result.length) == result.top[0]
+        assert (result.guess, result.probability, result.length) == result.top[0]
+        assert (result.label, result.known) == (result.guess, True)
 
 
 def test_probabilities_are_the_models() -> None:
@@ -124,9 +125,11 @@ def test_nothing_gives_nothing_and_some_class_must_be_named() -> None:
 
 def test_the_dictionary_keeps_its_shape() -> None:
     top = (Candidate("a", 0.6, 0.9), Candidate("b", 0.4, 0.5))
-    assert Classification("x.c", *top[0], top).to_dict() == {
+    assert Classification("x.c", "a", True, *top[0], top).to_dict() == {
         "id": "x.c",
         "label": "a",
+        "known": True,
+        "guess": "a",
         "probability": 0.6,
         "length": 0.9,
         "top": [

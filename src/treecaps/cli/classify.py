@@ -49,12 +49,11 @@ def command(
     """Tell which classes programs belong to.
 
     FILE may be a file, a folder (all programs below it) or - for standard input, which needs
-    --language. Each prints a line: the class, its probability and length, then the next best.
+    --language. Each prints a line: the class with its probability, then the next best.
 
-    A length, from 0 to 1, says how surely the model sees that class, whatever it thinks of the
-    others. The probability is the class's share in a softmax over all lengths. It ranks classes
-    as lengths do but is nearly flat, at best 0.48 for 4 classes and 0.23 for 10, so judge by
-    lengths.
+    A program in which no class is present enough is unknown, and the best guess stands beside:
+    the length of its code capsule, from 0 to 1, is below what the model's validation data ask for.
+    Probabilities are those of the classes if the program belongs to any.
     """
     inputs = expand(paths, language)
     from treecaps.inference.classify import classify
@@ -89,6 +88,7 @@ def command(
 
 
 def _describe(result: "Classification") -> str:
-    text = f"{result.label}, probability {result.probability:.2f}, length {result.length:.2f}"
-    others = (f"{label} {share:.2f} ({length:.2f})" for label, share, length in result.top[1:])
-    return "; then ".join(filter(None, (text, ", ".join(others))))
+    first, *others = (f"{one.label} {one.probability:.0%}" for one in result.top)
+    if not result.known:
+        first = f"{result.label}, perhaps {first} (length {result.length:.2f})"
+    return "; then ".join(filter(None, (first, ", ".join(others))))

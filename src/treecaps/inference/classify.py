@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from treecaps.data.forest import Forest
 from treecaps.data.parallel import parse_programs
 from treecaps.errors import Failure, ProgramError, UsageError
+from treecaps.models.calibration import UNKNOWN
 from treecaps.models.trained import TrainedModel
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
@@ -33,16 +34,19 @@ class Classification:
 
     Args:
         id: The program's name.
-        label: The class whose code capsule is the longest.
-        probability: Its share in a softmax over the lengths of all classes, as in the paper.
-            Lengths lie between 0 and 1, so it is nearly flat: never above 0.24 for 10 classes.
-        length: The length of the class's code capsule, from 0 to 1: how present the class is,
-            whatever is true of the others.
+        label: The class of the program, or ``unknown`` where no class is present enough.
+        known: Whether one is.
+        guess: The class whose code capsule is the longest, present enough or not.
+        probability: Its calibrated probability, if the program is of any of the classes.
+        length: The length of its code capsule, from 0 to 1: how present the class is, whatever
+            is true of the others.
         top: The classes with the longest code capsules, longest first.
     """
 
     id: str
     label: str
+    known: bool
+    guess: str
     probability: float
     length: float
     top: tuple[Candidate, ...]
@@ -103,7 +107,9 @@ def _classify(
                     yield result
                 else:
                     best = next(answers)
-                    yield Classification(name, *best[0], best)
+                    known = best[0].length >= model.calibration.threshold
+                    label = best[0].label if known else UNKNOWN
+                    yield Classification(name, label, known, *best[0], best)
 
 
 def _read(path: str | Path) -> Program | Failure:
@@ -131,7 +137,7 @@ def _answer(model: TrainedModel, trees: list[Tree], top: int) -> list[tuple[Cand
     if not trees:
         return []
     lengths = model.lengths(Forest.of(trees, model.vocabulary, model.depths))
-    probabilities = lengths.softmax(1)
+    probabilities = model.calibration.probabilities(lengths)
     longest, classes = lengths.topk(min(top, len(model.labels)), 1)
     return [
         tuple(map(Candidate, (model.labels[number] for number in numbers), shares, sizes))

@@ -18,6 +18,7 @@ import treecaps
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, ModelError, UsageError
+from treecaps.models.calibration import Calibration
 from treecaps.models.card import describe
 from treecaps.models.config import TreeCapsConfig
 from treecaps.models.files import checksum, parse_json, read_file, to_json_bytes, write_files
@@ -54,6 +55,7 @@ class TrainedModel:
         labels: The names of the classes, sorted.
         frontend: The front end whose trees it was trained on.
         comments: Whether comments were nodes of those trees.
+        calibration: What makes probabilities of lengths, and when the answer is unknown.
         card: What made it: data, figures, versions; plain values for JSON.
     """
 
@@ -63,6 +65,7 @@ class TrainedModel:
     labels: tuple[str, ...]
     frontend: str = "tree-sitter"
     comments: bool = False
+    calibration: Calibration = field(default_factory=Calibration)
     card: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -90,8 +93,8 @@ class TrainedModel:
         return lengths
 
     def probabilities(self, forest: Forest) -> Tensor:
-        """Return the softmax ``[B, classes]`` over the lengths, as in the paper."""
-        return self.lengths(forest).softmax(1)
+        """Return the calibrated probability ``[B, classes]`` of each class."""
+        return self.calibration.probabilities(self.lengths(forest))
 
     def save(self, folder: str | Path, beside: dict[str, bytes] | None = None) -> None:
         """Write the model into a folder; on a full disk an older model there stays whole.
@@ -118,6 +121,7 @@ class TrainedModel:
             "weights": list(self.weights),
             "frontend": self.frontend,
             "comments": self.comments,
+            "calibration": vars(self.calibration),
             "files": {name: checksum(content) for name, content in contents.items()},
             "card": self.card,
         }
@@ -153,6 +157,11 @@ class TrainedModel:
             raise ModelError(f"{folder / CONFIG} is damaged: {error}; {_AGAIN}") from None
         except ValueError as error:
             raise ModelError(f"{folder / TENSORS} is damaged: {error}; {_AGAIN}") from None
+        try:
+            # Models of the first versions have none.
+            calibration = Calibration.from_json(config.get("calibration", vars(Calibration())))
+        except ValueError:
+            raise _damaged(folder / CONFIG, "calibration") from None
         for name, content in contents.items():
             if config["files"].get(name) != checksum(content):
                 raise ModelError(
@@ -168,6 +177,7 @@ class TrainedModel:
             labels,
             config["frontend"],
             config["comments"],
+            calibration,
             config["card"],
         )
 
@@ -212,8 +222,12 @@ def _read_config(folder: Path) -> dict[str, Any]:
         (isinstance(config.get("card"), dict), "card"),
     ):
         if not good:
-            raise ModelError(f"{path} is damaged: its {name!r} cannot be right; {_AGAIN}")
+            raise _damaged(path, name)
     return config
+
+
+def _damaged(path: Path, name: str) -> ModelError:
+    return ModelError(f"{path} is damaged: its {name!r} cannot be right; {_AGAIN}")
 
 
 def _config_checksum(config: dict[str, Any]) -> str:

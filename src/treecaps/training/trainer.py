@@ -20,6 +20,7 @@ from treecaps.models.settings import to_json
 from treecaps.models.trained import TrainedModel, spell_parser
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.tree import Tree
+from treecaps.training.calibrate import calibrate
 from treecaps.training.checkpoint import Checkpoint, refuse_other
 from treecaps.training.ensemble import weigh
 from treecaps.training.examples import UNKNOWN, Data, Examples, Labels, blind_trees, prepare
@@ -253,18 +254,20 @@ class _Training:
         )
         val = self.data.val
         forest, label = val.forest, val.every_label
+        known = label != UNKNOWN
         if len(networks) > 1:
-            known = label != UNKNOWN
             alone = [replace(model, members=(one,), weights=(1.0,)) for one in networks]
-            lengths = torch.stack([each.lengths(forest)[known] for each in alone])
+            outputs = torch.stack([each.lengths(forest)[known] for each in alone])
             target = torch.nn.functional.one_hot(label[known], len(self.data.labels))
-            weights = weigh(lengths.double().numpy(), target.double().numpy())
+            weights = weigh(outputs.double().numpy(), target.double().numpy())
             model = replace(model, weights=tuple(weights))
+        lengths = model.lengths(forest)
+        model = replace(model, calibration=calibrate(lengths[known], label[known]))
         histories = [fitting.history for fitting in fittings]
         figures = {
             "epochs": sum(map(len, histories)),
             "seconds": sum(epoch["seconds"] for history in histories for epoch in history),
-            **_validation_figures(model.lengths(forest), val),
+            **_validation_figures(lengths, val),
         }
         members = [
             {

@@ -1,0 +1,155 @@
+"""Write the tables of docs/results.md anew from the figures in benchmarks/results.
+
+    python benchmarks/tables.py
+
+A table stands between ``<!-- NAME -->`` and ``<!-- end -->``; what has not been measured is a
+dash.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+RESULTS, PAGE = HERE / "results", HERE.parent / "docs" / "results.md"
+DATA = (
+    ("java-sort", "srcml"),
+    ("java-sort", "tree-sitter"),
+    ("python-algorithms", "ast"),
+    ("poj104", "srcml"),
+    ("poj104", "tree-sitter"),
+)
+VECTORS = ("parent", "coding", "word2vec", "random")
+TABLE_2 = (
+    ("dynamic max pooling instead of variable-to-static routing", "max-pooling", "83.43"),
+    ("D_cc = 4", "code-size-4", "90.90"),
+    ("D_cc = 8", "parent", "92.10"),
+    ("D_cc = 12", "code-size-12", "90.33"),
+    ("D_cc = 16", "code-size-16", "91.51"),
+    ("a secondary capsule layer", "secondary", "92.31"),
+    ("TreeCaps", "parent", "92.11"),
+)
+
+
+def load(name: str) -> dict[str, Any]:
+    path = RESULTS / f"{name}.json"
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def percent(name: str, key: str = "") -> str:
+    """Return a mean and its deviation over seeds; an ensemble's with ``key="ensemble_"``."""
+    found = load(name)
+    if f"{key}mean" not in found:
+        return "-"
+    text = f"{100 * found[f'{key}mean']:.1f}"
+    several = len(found[f"{key}accuracy"]) > 1
+    return text + (f" ± {100 * found[f'{key}deviation']:.1f}" if several else "")
+
+
+def span(found: dict[str, Any], key: str) -> str:
+    low, high = found[f"{key}_quartiles"]
+    return f"{found[key]:.1f} ({low:.1f}-{high:.1f})"
+
+
+def engine() -> str:
+    rows = []
+    for name in ("java-sort", "poj104"):
+        found = load(f"engine-{name}")
+        for what, word in (("train", "train"), ("infer", "classify")):
+            times = [
+                f"{found[f'{what}{side}_ms_per_program']:.2f} ms"
+                for side in ("", "_unshared", "_naive", "_300_nodes")
+            ]
+            ratios = [span(found, f"{what}_ratio"), span(found, f"{what}_ratio_unshared")]
+            about = f"{name}, {found['nodes_per_program']} nodes a program"
+            rows.append([about, word, *times[:3], *ratios, times[3]])
+    header = ("data", "what", "engine", "without sharing", "naive")
+    ratios = ["naive / engine", "without sharing / engine"]
+    return table((*header, *ratios, "engine, 300 nodes a program"), rows)
+
+
+def sizes() -> str:
+    rows = [
+        [
+            f"{row['nodes']:,}",
+            f"{row['distinct_windows']:,}",
+            f"{row['infer_ms']:.1f} ms",
+            f"{row['infer_memory_mb']:.0f} MB",
+            f"{row['train_ms']:.1f} ms",
+            f"{row['train_memory_mb']:.0f} MB",
+        ]
+        for row in load("engine-poj104")["sizes"]
+    ]
+    return table(("nodes", "distinct windows", "classify", "memory", "train", "memory"), rows)
+
+
+def epoch() -> str:
+    found = load("engine-poj104")["epoch"]
+    return (
+        f"One epoch of poj104 ({found['programs']:,} programs) with sharing the windows of all"
+        f" trees and one\nvalidation: {found['seconds']:.0f} s,"
+        f" peak memory {found['peak_memory_mb']:,} MB."
+    )
+
+
+def kinds() -> str:
+    rows = []
+    for data, frontend in DATA:
+        name = f"accuracy-{data}-{frontend}"
+        found = load(f"{name}-default")
+        several = "ensemble" in found and len(found["accuracy"]) == 1
+        single = percent(f"{name}-default") + (" (mean of 3)" if several else "")
+        machines = [percent(f"{name}-svm{depth}") for depth in (2, 3)]
+        together = percent(f"{name}-default", "ensemble_")
+        epochs = str(len(found["curves"]["loss"])) if found else "-"
+        rows.append([data, frontend, *machines, single, together, epochs])
+    header = ("data", "front end", "SVM, windows of depth 2", "depth 3", "preset `default`")
+    return table((*header, "three together", "epochs"), rows)
+
+
+def paper() -> str:
+    rows = [
+        [data, frontend, *(percent(f"accuracy-{data}-{frontend}-paper-{v}") for v in VECTORS)]
+        for data, frontend in DATA
+    ]
+    return table(("data", "front end", *(f"`{v}`" for v in VECTORS)), rows)
+
+
+def table2() -> str:
+    rows = [
+        [what, percent(f"accuracy-java-sort-srcml-paper-{name}"), printed]
+        for what, name, printed in TABLE_2
+    ]
+    return table(("variant", "here", "in the paper"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "engine": engine,
+    "sizes": sizes,
+    "epoch": epoch,
+    "kinds": kinds,
+    "paper": paper,
+    "table 2": table2,
+}
+
+
+def main() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for name, make in TABLES.items():
+        place = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=\n<!-- end -->)", re.DOTALL)
+        text, count = place.subn(make().replace("\\", r"\\"), text)
+        if count != 1:
+            raise SystemExit(f"{PAGE} has {count} places for the table {name!r}")
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""``Calibration``: from the lengths of code capsules to probabilities, and to "unknown"."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+UNKNOWN = "unknown"
+"""What is said of a program in which no class is present enough."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How lengths become probabilities, and how long a capsule must be to be believed.
+
+    As they come, lengths make a softmax that is nearly flat and says little.
+
+    Args:
+        temperature: What lengths are divided by before the softmax; 1 is the paper's.
+        threshold: Below this length of the longest code capsule, the answer is unknown.
+    """
+
+    temperature: float = 1.0
+    threshold: float = 0.0
+
+    def probabilities(self, lengths: Tensor) -> Tensor:
+        """Return the probability of each class, ``[B, classes]`` as the lengths are."""
+        return (lengths / self.temperature).softmax(1)
+
+    @classmethod
+    def from_json(cls, value: Any) -> "Calibration":
+        """Make one of plain values and check them, or raise ``ValueError``."""
+        if not (
+            isinstance(value, dict)
+            and set(value) == {"temperature", "threshold"}
+            and all(isinstance(number, float) for number in value.values())
+            and 0 < value["temperature"] < math.inf
+            and 0 <= value["threshold"] <= 1
+        ):
+            raise ValueError("not a calibration")
+        return cls(**value)
