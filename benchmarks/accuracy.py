@@ -6,8 +6,9 @@
 anew for every seed (stratified) and each part, or with ``--parts`` each of the first few, is
 scored by networks trained on the others; without, networks learn from the one and are scored on
 the other. What is scored is never used to choose anything: no epoch is picked, the network of the
-last one counts. ``--svm`` scores a linear support vector machine on the TF-IDF of the windows
-instead, on the same parts.
+last one counts. ``--svm`` and ``--svm-tokens`` score a linear support vector machine instead, on
+the TF-IDF of windows or of tokens, on the same parts. Networks that learn from blind programs, and
+machines on tokens, are scored as the programs are and blind.
 """
 
 import argparse
@@ -17,6 +18,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -38,7 +41,9 @@ from treecaps.training.fitting import Fitting
 from treecaps.training.presets import apply_settings, get_preset
 
 Rows = NDArray[np.int64]
-CURVES = ("loss", "val_accuracy", "right_length", "coupling_entropy")
+Scores = NDArray[np.float64]
+"""The accuracy as is and, where that is measured, blind."""
+CURVES = ("loss", "val_accuracy", "val_accuracy_blind", "right_length", "coupling_entropy")
 
 
 class Both(Sequence[Tree]):
@@ -55,10 +60,50 @@ class Both(Sequence[Tree]):
         return self.first[index] if place < 0 else self.second[place]
 
 
-def parts(labels: list[str], train: int, options: Any, seed: int) -> Iterator[tuple[Rows, Rows]]:
+@dataclass(frozen=True)
+class Programs:
+    """All programs, those for training first.
+
+    Args:
+        trees: Their trees.
+        blind: Their trees without names and comments, where they are needed.
+        labels: Their classes.
+        train: How many are for training.
+    """
+
+    trees: Both
+    blind: Both | None
+    labels: list[str]
+    train: int
+
+    @classmethod
+    def load(cls, options: Any) -> "Programs":
+        """Parse a data set, as is and, if need be, blind."""
+
+        def both(blind: bool) -> Both:
+            first, second = (
+                Corpus.build(
+                    options.data / f"{name}.jsonl.gz", frontend=options.frontend, blind=blind
+                )
+                for name in ("train", "val")
+            )
+            return Both(first, second)
+
+        trees = both(blind=False)
+        preset = apply_settings(get_preset(options.preset), options.set)
+        sees_blind = preset.network.known_tokens and preset.training.rename
+        blind = both(blind=True) if sees_blind or options.svm_tokens else None
+        if blind is not None and len(blind) != len(trees):
+            raise SystemExit("some programs cannot be made blind: the two sides would not match")
+        labels = [label or "" for label in (*trees.first.labels, *trees.second.labels)]
+        return cls(trees, blind, labels, len(trees.first))
+
+
+def parts(programs: Programs, options: Any, seed: int) -> Iterator[tuple[Rows, Rows]]:
     """Yield rows to learn from and rows to score."""
+    labels = programs.labels
     if not options.folds:
-        yield np.arange(train), np.arange(train, len(labels))
+        yield np.arange(programs.train), np.arange(programs.train, len(labels))
         return
     from sklearn.model_selection import StratifiedKFold
 
@@ -67,10 +112,11 @@ def parts(labels: list[str], train: int, options: Any, seed: int) -> Iterator[tu
 
 
 def score_network(
-    trees: Both, labels: list[str], learn: Rows, score: Rows, options: Any, seed: int
-) -> tuple[list[float], list[list[dict[str, Any]]]]:
-    """Return the accuracy of each network and then of all together, and their histories."""
+    programs: Programs, learn: Rows, score: Rows, options: Any, seed: int
+) -> tuple[Scores, Scores, list[list[dict[str, Any]]]]:
+    """Return the mean accuracy of the networks, that of all together, and their histories."""
     preset = apply_settings(get_preset(options.preset), options.set)
+    trees, labels, blind = programs.trees, programs.labels, programs.blind
     data = prepare(
         Selection(trees, learn),
         [labels[row] for row in learn],
@@ -78,9 +124,16 @@ def score_network(
         depths=preset.network.depths,
         val_share=0,
         seed=seed,
+        tokens=preset.network.known_tokens,
+        blind=None if blind is None else partial(select_again, blind),
     )
-    accuracies, histories = [], []
-    total = torch.zeros(len(score), len(data.labels))
+    alone, histories = [], []
+    total = torch.zeros(len(data.val.forest), len(data.labels))
+
+    def accuracy(lengths: torch.Tensor) -> Scores:
+        right = (lengths.argmax(1) == data.val.every_label).double()
+        return right.view(-1, len(data.val)).mean(1).numpy()
+
     for member in range(options.ensemble):
         fitting = Fitting(preset, data, seed + 1000 * member)
         fitting.begin()
@@ -90,14 +143,19 @@ def score_network(
                 print(fitting.history[-1], file=sys.stderr, flush=True)
         with torch.no_grad():
             found: list[Capsules] = [fitting.network(batch) for _, batch in fitting._val]
-        total += torch.cat([capsules.lengths for capsules in found])
-        accuracies.append(fitting.history[-1]["val_accuracy"])
+        lengths = torch.cat([capsules.lengths for capsules in found])
+        alone.append(accuracy(lengths))
+        total += lengths
         histories.append(fitting.history)
-    together = (total.argmax(1) == data.val.label).double().mean().item()
-    return [*accuracies, together], histories
+    return np.mean(alone, 0), accuracy(total), histories
 
 
-def score_svm(matrix: Any, labels: list[str], learn: Rows, score: Rows) -> float:
+def select_again(others: Sequence[Tree], seen: Any) -> Selection:
+    """Select the same rows of other trees as a selection of a selection has."""
+    return Selection(Selection(others, seen.trees.rows), seen.rows)
+
+
+def score_windows(matrix: Any, labels: list[str], learn: Rows, score: Rows) -> Scores:
     """Return the accuracy of a linear model on windows weighted by TF-IDF."""
     from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.svm import LinearSVC
@@ -105,7 +163,37 @@ def score_svm(matrix: Any, labels: list[str], learn: Rows, score: Rows) -> float
     names = np.array(labels)
     weigh = TfidfTransformer(sublinear_tf=True).fit(matrix[learn])
     machine = LinearSVC().fit(weigh.transform(matrix[learn]), names[learn])
-    return float((machine.predict(weigh.transform(matrix[score])) == names[score]).mean())
+    return np.array([(machine.predict(weigh.transform(matrix[score])) == names[score]).mean()])
+
+
+def score_tokens(programs: Programs, learn: Rows, score: Rows, renamed: bool) -> Scores:
+    """Return the accuracies of a linear model on pairs of tokens, as is and blind.
+
+    Args:
+        programs: The programs and their labels.
+        learn: Rows to learn from.
+        score: Rows to score.
+        renamed: Whether it learns from the blind programs as well.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.svm import LinearSVC
+
+    assert programs.blind is not None
+    names = np.array(programs.labels)
+
+    def texts(trees: Sequence[Tree], rows: Rows) -> list[str]:
+        return [trees[int(row)].text.decode("utf-8", "replace") for row in rows]
+
+    weigh = TfidfVectorizer(
+        token_pattern=r"\w+|[^\w\s]", ngram_range=(1, 2), sublinear_tf=True, lowercase=False
+    )
+    known = texts(programs.trees, learn) + (texts(programs.blind, learn) if renamed else [])
+    machine = LinearSVC().fit(weigh.fit_transform(known), np.tile(names[learn], 1 + renamed))
+    guesses = [
+        machine.predict(weigh.transform(texts(trees, score)))
+        for trees in (programs.trees, programs.blind)
+    ]
+    return np.array([(guess == names[score]).mean() for guess in guesses])
 
 
 def count_windows(trees: Both, depth: int) -> Any:
@@ -127,6 +215,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--ensemble", type=int, default=1)
     parser.add_argument("--svm", type=int, metavar="DEPTH", help="a linear model on such windows")
+    parser.add_argument(
+        "--svm-tokens",
+        choices=("plain", "renamed"),
+        help="a linear model on tokens, trained on the programs as they are, or also blind",
+    )
     parser.add_argument("--out", type=Path, help="write JSON there")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
@@ -135,48 +228,42 @@ def main() -> None:
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
     )
-    first, second = (
-        Corpus.build(options.data / f"{name}.jsonl.gz", frontend=options.frontend)
-        for name in ("train", "val")
-    )
-    trees = Both(first, second)
-    labels = [label or "" for label in (*first.labels, *second.labels)]
-    matrix = count_windows(trees, options.svm) if options.svm else None
+    programs = Programs.load(options)
+    matrix = count_windows(programs.trees, options.svm) if options.svm else None
     begun = time.perf_counter()
-    single: list[float] = []
-    together: list[float] = []
-    curves: dict[str, list[list[float]]] = {name: [] for name in CURVES}
+    single: list[Scores] = []
+    together: list[Scores] = []
+    curves: dict[str, list[list[float]]] = {}
     for seed in options.seeds:
-        scores: list[list[float]] = []
-        for fold, (learn, score) in enumerate(parts(labels, len(first), options, seed)):
+        scores: list[tuple[Scores, Scores]] = []
+        for fold, (learn, score) in enumerate(parts(programs, options, seed)):
             if matrix is not None:
-                scores.append([score_svm(matrix, labels, learn, score)] * 2)
-                continue
-            found, histories = score_network(
-                trees, labels, learn, score, options, 100 * seed + fold
-            )
-            scores.append([float(np.mean(found[:-1])), found[-1]])
-            for name, values in curves.items():
-                values += [[epoch[name] for epoch in history] for history in histories]
-        alone, ensemble = np.mean(scores, 0)
-        single.append(round(float(alone), 5))
-        together.append(round(float(ensemble), 5))
-        print(f"seed {seed}: {alone:.4f}, together {ensemble:.4f}", file=sys.stderr, flush=True)
-        if matrix is not None and not options.folds:
+                scores.append((score_windows(matrix, programs.labels, learn, score),) * 2)
+            elif options.svm_tokens:
+                renamed = options.svm_tokens == "renamed"
+                scores.append((score_tokens(programs, learn, score, renamed),) * 2)
+            else:
+                *found, histories = score_network(
+                    programs, learn, score, options, 100 * seed + fold
+                )
+                scores.append((found[0], found[1]))
+                for name in CURVES:
+                    if name in histories[0][0]:
+                        curves.setdefault(name, [])
+                        curves[name] += [[epoch[name] for epoch in one] for one in histories]
+        single.append(np.mean([one for one, _ in scores], 0))
+        together.append(np.mean([all_of_them for _, all_of_them in scores], 0))
+        print(f"seed {seed}: {single[-1]}, together {together[-1]}", file=sys.stderr, flush=True)
+        if not (curves or options.folds):
             break  # there is no chance in it
     result: dict[str, Any] = {
         "data": options.data.name,
         "split": describe_split(options),
         "frontend": options.frontend,
-        "nodes": "kinds",
-        "model": f"linear SVM, TF-IDF of windows of depth {options.svm}"
-        if options.svm
-        else f"treecaps, preset {options.preset}",
+        **describe_model(options),
         "settings": options.set,
         "seeds": options.seeds[: len(single)],
-        "accuracy": single,
-        "mean": round(float(np.mean(single)), 4),
-        "deviation": round(float(np.std(single)), 4),
+        **summarise("", single),
         "seconds": round(time.perf_counter() - begun),
         "command": "python benchmarks/accuracy.py " + " ".join(_public(sys.argv[1:])),
         "commit": commit.stdout.strip(),
@@ -185,13 +272,8 @@ def main() -> None:
         "torch": torch.__version__,
     }
     if options.ensemble > 1:
-        result |= {
-            "ensemble": options.ensemble,
-            "ensemble_accuracy": together,
-            "ensemble_mean": round(float(np.mean(together)), 4),
-            "ensemble_deviation": round(float(np.std(together)), 4),
-        }
-    if matrix is None:
+        result |= {"ensemble": options.ensemble, **summarise("ensemble_", together)}
+    if curves:
         result["curves"] = {
             name: [round(float(value), 4) for value in np.mean(values, 0)]
             for name, values in curves.items()
@@ -201,6 +283,31 @@ def main() -> None:
         options.out.write_text(text + "\n", encoding="utf-8")
     else:
         print(text)
+
+
+def summarise(name: str, scores: list[Scores]) -> dict[str, Any]:
+    """Return the scores of each seed with their mean and deviation, as is and blind."""
+    result: dict[str, Any] = {}
+    for kind, values in zip(("", "_blind"), np.transpose(scores).tolist(), strict=False):
+        result |= {
+            f"{name}accuracy{kind}": [round(value, 5) for value in values],
+            f"{name}mean{kind}": round(float(np.mean(values)), 4),
+            f"{name}deviation{kind}": round(float(np.std(values)), 4),
+        }
+    return result
+
+
+def describe_model(options: Any) -> dict[str, str]:
+    if options.svm:
+        nodes, model = "kinds", f"linear SVM, TF-IDF of windows of depth {options.svm}"
+    elif options.svm_tokens:
+        nodes, model = "tokens", "linear SVM, TF-IDF of single tokens and pairs"
+        if options.svm_tokens == "renamed":
+            model += ", trained on blind programs too"
+    else:
+        nodes = apply_settings(get_preset(options.preset), options.set).network.nodes
+        model = f"treecaps, preset {options.preset}"
+    return {"nodes": nodes, "model": model}
 
 
 def describe_split(options: Any) -> str:
