@@ -10,8 +10,11 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.test_cli import PROGRAMS, bad_files, run
 from tests.inference.examples import LABELS, save_small_model, small_model
+from treecaps.data.forest import Forest
 from treecaps.inference.classify import Classification, classify
 from treecaps.models.calibration import Calibration
+from treecaps.syntax.functions import find_functions
+from treecaps.syntax.parse import parse_file
 
 
 @pytest.fixture(scope="module")
@@ -178,3 +181,22 @@ def test_help_loads_nothing_heavy(name: str) -> None:
         "print(sorted({'numpy', 'matplotlib', 'rich', 'sklearn', 'torch'} & set(sys.modules)))\n"
     )
     assert subprocess.check_output([sys.executable, "-c", script], text=True).endswith("[]\n")
+
+
+def test_functions_one_by_one(model: Path, tmp_path: Path, run_here: Run) -> None:
+    none = tmp_path / "none.py"
+    none.write_text("x = 1\n")
+    file = PROGRAMS / "gcd/gcd.c"
+    done = run_here("classify", "--model", model, "--functions", file, none, "--top", "1")
+    lines = done.stdout.splitlines()
+    assert [line.split(": ")[0] for line in lines] == [f"{file}:5 gcd", f"{file}:15 main"]
+    assert (done.returncode, done.stderr) == (1, f"{none}: error: has no functions\n")
+    results = run_here("classify", "--model", model, "--functions", "--json", file).stdout
+    first, second = map(json.loads, results.splitlines())
+    assert (first["id"], first["function"], first["line"]) == (str(file), "gcd", 5)
+    assert second["function"] == "main"
+    # A function is judged as a program of its own.
+    tree = find_functions(parse_file(file))[0].tree
+    trained = small_model()
+    lengths = trained.lengths(Forest.of([tree], trained.vocabulary, trained.depths))
+    assert first["length"] == pytest.approx(lengths.max().item())

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -165,3 +166,27 @@ def test_places_are_lines_and_columns_of_characters() -> None:
     tree = parse_code('int a;\nchar *s = "é"; int b;\n', "c")
     node = [tree.token(node) for node in range(len(tree))].index("b")
     assert tree.line_and_column(node) == (2, 20)
+
+
+@given(random_trees(), st.data())
+def test_a_subtree_holds_what_lies_below(tree: Tree, data: st.DataObject) -> None:
+    node = data.draw(st.integers(0, len(tree) - 1))
+    below = [node]
+    for other in range(node + 1, len(tree)):
+        if tree.parent[other] in below:
+            below.append(other)
+    found = tree.subtree(node)
+    found_parents = [below[up] if up >= 0 else -1 for up in found.parent.tolist()]
+    assert found_parents == [-1, *(int(tree.parent[other]) for other in below[1:])]
+    assert found.kind_names() == [tree.kind_names()[other] for other in below]
+    assert [below[error] for error in found.errors] == [e for e in tree.errors if e in below]
+
+
+def test_a_subtree_of_a_program_is_that_of_its_text() -> None:
+    tree = parse_code("x = 1\ndef add(a, b):\n    return a + b\n", "python")
+    node = tree.kind_names().index("function_definition")
+    alone = parse_code(tree.text[tree.start[node] : tree.end[node]], "python")
+    found = tree.subtree(node)
+    assert found == replace(alone.subtree(1), text=found.text)
+    assert found.tokens() == alone.tokens()[1:]
+    assert tree.subtree(0) == tree

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="How many classes to name, best first.",
 )
+@click.option("--functions", is_flag=True, help="Tell the class of each function by itself.")
 @program_options
 @workers_option
 @json_option
@@ -41,6 +42,7 @@ def command(
     paths: tuple[str, ...],
     folder: Path,
     top: int,
+    functions: bool,
     language: str | None,
     max_bytes: int,
     workers: int | None,
@@ -65,26 +67,33 @@ def command(
     programs = (read_input(path, failure, language, max_bytes) for path, failure in inputs)
     workers = workers or min(len(inputs), os.cpu_count() or 1)
     failed = 0
+    done = {path: number / len(inputs) for number, (path, _) in enumerate(inputs)}
     with (
         progress("classifying") as advance,
-        closing(classify(model, programs, top=top, workers=workers)) as results,
+        closing(
+            classify(model, programs, top=top, functions=functions, workers=workers)
+        ) as results,
     ):
-        for number, ((path, _), result) in enumerate(zip(inputs, results, strict=True)):
+        for result in results:
             if not is_terminal(sys.stdout):
-                advance(number / len(inputs), path)
-            if not isinstance(result, Failure):
+                advance(done[result.id], result.id)
+            if isinstance(result, Failure):
+                failed += 1
                 if as_json:
-                    say_json({**result.to_dict(), "id": path})
+                    error = {"code": result.code, "message": result.message}
+                    say_json({"id": result.id, "error": error})
                 else:
-                    say(f"{path}: {_describe(result)}")
-                continue
-            failed += 1
-            if as_json:
-                error = {"code": result.code, "message": result.message}
-                say_json({"id": path, "error": error})
+                    fail(result.id, result.message)
+            elif as_json:
+                say_json(result.to_dict())
             else:
-                fail(path, result.message)
+                say(f"{_place(result)}: {_describe(result)}")
     return 1 if failed else 0
+
+
+def _place(result: "Classification") -> str:
+    where = result.id
+    return where if result.function is None else f"{where}:{result.line} {result.function}"
 
 
 def _describe(result: "Classification") -> str:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,9 +48,9 @@ def read_input(
     """Read one of the inputs that ``expand`` returned."""
     try:
         if failure:
-            return failure
+            return replace(failure, id=path)
         if path == "-":
-            return Program.read_stdin(language, max_bytes=max_bytes)
+            return replace(Program.read_stdin(language, max_bytes=max_bytes), id=path)
         return Program.read(path, language, max_bytes=max_bytes)
     except ProgramError as error:
         return Failure(path, error.code, str(error))

@@ -4,7 +4,7 @@ import os
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sized
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from treecaps.data.parallel import parse_programs
 from treecaps.errors import Failure, ProgramError, UsageError
 from treecaps.models.calibration import UNKNOWN
 from treecaps.models.trained import TrainedModel
+from treecaps.syntax.functions import find_functions
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 
@@ -41,6 +42,8 @@ class Classification:
         length: The length of its code capsule, from 0 to 1: how present the class is, whatever
             is true of the others.
         top: The classes with the longest code capsules, longest first.
+        function: The name of the function that this is about; ``None`` for a whole program.
+        line: The line where that begins, from 1.
     """
 
     id: str
@@ -50,10 +53,13 @@ class Classification:
     probability: float
     length: float
     top: tuple[Candidate, ...]
+    function: str | None = None
+    line: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {**vars(self), "top": [candidate._asdict() for candidate in self.top]}
+        values = {**vars(self), "top": [candidate._asdict() for candidate in self.top]}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def classify(
@@ -61,6 +67,7 @@ def classify(
     programs: Iterable[Program | Failure | str | Path],
     *,
     top: int = 3,
+    functions: bool = False,
     workers: int | None = None,
 ) -> Generator[Classification | Failure]:
     """Tell the classes of programs, in order; some at a time, so there may be many.
@@ -69,6 +76,7 @@ def classify(
         model: What classifies.
         programs: Programs, or files to read; failures pass through.
         top: How many classes to name for each program.
+        functions: Whether to tell the class of each function of a program, not of the whole.
         workers: How many processes parse; as many as there are cores by default.
     """
     if isinstance(programs, str | bytes | Path | Program | Failure):
@@ -79,13 +87,14 @@ def classify(
         # All workers start at once, so one program should not start many.
         most = len(programs) if isinstance(programs, Sized) else _CHUNK_PROGRAMS
         workers = max(1, min(os.cpu_count() or 1, most))
-    return _classify(model, programs, top, workers)
+    return _classify(model, programs, top, functions, workers)
 
 
 def _classify(
     model: TrainedModel,
     programs: Iterable[Program | Failure | str | Path],
     top: int,
+    functions: bool,
     workers: int,
 ) -> Generator[Classification | Failure]:
     names: deque[str] = deque()  # of the programs that are being parsed
@@ -99,17 +108,42 @@ def _classify(
     parsed = parse_programs(read(), model.frontend, comments=model.comments, workers=workers)
     with closing(parsed) as results:
         for chunk in _chunks(results):
-            trees = [result for result in chunk if isinstance(result, Tree)]
+            pieces = [
+                piece for result in chunk for piece in _pieces(names.popleft(), result, functions)
+            ]
+            trees = [piece.tree for piece in pieces if isinstance(piece, _Piece)]
             answers = iter(_answer(model, trees, top))
-            for result in chunk:
-                name = names.popleft()
-                if isinstance(result, Failure):
-                    yield result
-                else:
-                    best = next(answers)
-                    known = best[0].length >= model.calibration.threshold
-                    label = best[0].label if known else UNKNOWN
-                    yield Classification(name, label, known, *best[0], best)
+            for piece in pieces:
+                if isinstance(piece, Failure):
+                    yield piece
+                    continue
+                best = next(answers)
+                known = best[0].length >= model.calibration.threshold
+                label = best[0].label if known else UNKNOWN
+                yield Classification(
+                    piece.id, label, known, *best[0], best, piece.function, piece.line
+                )
+
+
+class _Piece(NamedTuple):
+    """What gets an answer: a program, or a function of one."""
+
+    id: str
+    tree: Tree
+    function: str | None = None
+    line: int | None = None
+
+
+def _pieces(name: str, result: Tree | Failure, functions: bool) -> list[_Piece | Failure]:
+    if isinstance(result, Failure):
+        return [replace(result, id=name)]
+    if not functions:
+        return [_Piece(name, result)]
+    found: list[_Piece | Failure] = [
+        _Piece(name, function.tree, function.name, function.line)
+        for function in find_functions(result)
+    ]
+    return found or [Failure(name, "functions", "has no functions")]
 
 
 def _read(path: str | Path) -> Program | Failure:

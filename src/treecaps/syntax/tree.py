@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -123,6 +123,25 @@ class Tree:
     def children(self, node: int) -> Ints:
         """Return the children of one node, in order."""
         return np.flatnonzero(self.parent == node).astype(np.int32)
+
+    def subtree(self, node: int) -> "Tree":
+        """Return the tree below a node, with that node as its root and its text alone."""
+        # Whatever comes later and hangs on something before the node is beyond it.
+        beyond = np.flatnonzero(self.parent[node + 1 :] < node)
+        last = node + 1 + int(beyond[0]) if len(beyond) else len(self)
+        begin, end = int(self.start[node]), int(self.end[node])
+        parent = self.parent[node:last] - node
+        parent[0] = -1
+        errors = self.errors[(self.errors >= node) & (self.errors < last)] - node
+        return replace(
+            self,
+            text=self.text[begin:end],
+            kind=self.kind[node:last],
+            parent=parent,
+            start=(self.start[node:last] - begin).clip(0, end - begin),
+            end=(self.end[node:last] - begin).clip(0, end - begin),
+            errors=errors,
+        )
 
     def kind_names(self) -> list[str]:
         """Return the name of each node's kind."""
