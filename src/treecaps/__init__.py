@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from treecaps.models.trained import TrainedModel, load
     from treecaps.syntax.drawing import to_svg
     from treecaps.syntax.frontends import get_frontend
+    from treecaps.syntax.functions import find_functions
     from treecaps.syntax.languages import Language, register
     from treecaps.syntax.parse import parse_code, parse_file
     from treecaps.syntax.program import Program
@@ -60,6 +61,7 @@ _HOMES = {
     "evaluate": "treecaps.inference.evaluate",
     "find_copies": "treecaps.data.duplicates",
     "find_duplicates": "treecaps.data.duplicates",
+    "find_functions": "treecaps.syntax.functions",
     "get_frontend": "treecaps.syntax.frontends",
     "learn_vectors": "treecaps.vectors.learn",
     "load": "treecaps.models.trained",
@@ -96,6 +98,7 @@ __all__ = [
     "evaluate",
     "find_copies",
     "find_duplicates",
+    "find_functions",
     "get_frontend",
     "learn_vectors",
     "load",

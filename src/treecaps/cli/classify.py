@@ -59,11 +59,11 @@ def command(
     """
     inputs = expand(paths, language)
     from treecaps.inference.classify import classify
-    from treecaps.models.trained import TrainedModel
+    from treecaps.models.trained import load
     from treecaps.nn.memory import keep_memory
 
     keep_memory()
-    model = TrainedModel.load(folder)
+    model = load(folder)
     programs = (read_input(path, failure, language, max_bytes) for path, failure in inputs)
     workers = workers or min(len(inputs), os.cpu_count() or 1)
     failed = 0

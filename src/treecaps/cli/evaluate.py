@@ -71,11 +71,11 @@ def command(
     from treecaps.data.corpus import Corpus
     from treecaps.data.dataset import DataSet
     from treecaps.inference.evaluate import evaluate
-    from treecaps.models.trained import TrainedModel
+    from treecaps.models.trained import load
     from treecaps.nn.memory import keep_memory
 
     keep_memory()
-    model = TrainedModel.load(folder)
+    model = load(folder)
     data = DataSet(path, language=language, max_bytes=max_bytes)
     note_passed_over(path, data.sources)
 

@@ -15,6 +15,7 @@ COMMANDS = {
     "classify": "Tell which classes programs belong to.",
     "data": "Describe a data set: classes, sizes, failures, duplicates.",
     "evaluate": "Score a trained model on programs whose classes are known.",
+    "models": "List the models that come with the package.",
     "parse": "Turn source files into syntax trees.",
     "train": "Train a classifier.",
     "vectors": "Learn vectors for the kinds of nodes, and look at them.",

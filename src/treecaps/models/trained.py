@@ -18,6 +18,7 @@ import treecaps
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, ModelError, UsageError
+from treecaps.models.bundled import find_model
 from treecaps.models.calibration import Calibration
 from treecaps.models.card import describe
 from treecaps.models.config import TreeCapsConfig
@@ -96,15 +97,18 @@ class TrainedModel:
         """Return the calibrated probability ``[B, classes]`` of each class."""
         return self.calibration.probabilities(self.lengths(forest))
 
-    def save(self, folder: str | Path, beside: dict[str, bytes] | None = None) -> None:
+    def save(
+        self, folder: str | Path, beside: dict[str, bytes] | None = None, *, half: bool = False
+    ) -> None:
         """Write the model into a folder; on a full disk an older model there stays whole.
 
         Args:
             folder: Where to; it is made if it does not exist.
             beside: The contents of other files that belong to the model.
+            half: Whether to keep weights with half of their digits, in half of the space.
         """
         tensors = {
-            f"{number}.{name}": tensor.contiguous()
+            f"{number}.{name}": (tensor.half() if half else tensor).contiguous()
             for number, member in enumerate(self.members)
             for name, tensor in member.state_dict().items()
         }
@@ -182,9 +186,9 @@ class TrainedModel:
         )
 
 
-def load(folder: str | Path) -> TrainedModel:
-    """Read a trained model from its folder."""
-    return TrainedModel.load(folder)
+def load(name: str | Path) -> TrainedModel:
+    """Read a trained model from its folder, or one that comes with the package by its name."""
+    return TrainedModel.load(find_model(name))
 
 
 def spell_parser(frontend: str, comments: bool) -> str:
@@ -281,6 +285,8 @@ def _build(
             tensor = tensors.pop(f"{number}.{name}", None)
             if tensor is None:
                 raise ValueError(f"{number}.{name} is missing")
+            if tensor.dtype == torch.float16:
+                tensor = tensor.float()
             if (tensor.shape, tensor.dtype) != (wanted.shape, wanted.dtype):
                 raise ValueError(
                     f"{number}.{name} has the shape {tuple(tensor.shape)} of {tensor.dtype}, not"

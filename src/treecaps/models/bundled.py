@@ -1,0 +1,29 @@
+"""Models that come with the package, by name."""
+
+from pathlib import Path
+
+import treecaps
+from treecaps.errors import ModelError
+
+HOME = Path(treecaps.__file__).parent / "bundled"
+"""A folder for each model; its name is the folder's."""
+
+
+def bundled_names() -> list[str]:
+    """Return the names of the models that come with the package."""
+    return sorted(path.parent.name for path in HOME.glob("*/config.json"))
+
+
+def find_model(name: str | Path) -> Path:
+    """Return the folder of a model that is given by its folder, or by the name of a bundled one."""
+    folder = Path(name)
+    if folder.exists():
+        return folder
+    names = bundled_names()
+    if str(name) in names:
+        return HOME / name
+    known = f"; with the package come {', '.join(names)}" if names else ""
+    raise ModelError(
+        f"there is no model {name}: no such folder{known};"
+        " train one with: treecaps train DATA --out FOLDER"
+    )
