@@ -1,0 +1,95 @@
+"""Train the models that come with the package, and put them where it looks for them.
+
+    python benchmarks/bundle.py --data DIR --only algorithms
+
+``DIR`` holds the data sets, each a folder with ``train.jsonl.gz`` and ``val.jsonl.gz``. Networks
+learn from the training programs of all data sets of a model; the validation programs choose the
+epoch and calibrate, and are what the model card's figures are of. Training programs that are
+copies, or nearly, of validation programs are left out.
+"""
+
+import argparse
+import gzip
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from treecaps.data.corpus import Corpus
+from treecaps.data.duplicates import find_copies
+from treecaps.inference.evaluate import evaluate
+from treecaps.models.bundled import HOME
+from treecaps.models.trained import TrainedModel
+from treecaps.nn.memory import keep_memory
+from treecaps.training.presets import apply_settings, get_preset
+from treecaps.training.trainer import train
+
+MODELS = {
+    "algorithms": ("atlas", "java-sort", "python-algorithms", "cross-language"),
+    "poj104": ("poj104",),
+}
+SETTINGS = {"algorithms": ("epochs=20",), "poj104": ("epochs=10", "batch_size=64")}
+LABELS = {
+    "bubblesort": "bubble-sort",
+    "linkedlist": "linked-list",
+    "mergesort": "merge-sort",
+    "quicksort": "quick-sort",
+}
+"""Other names of classes, and what they are called here."""
+
+
+def rows_of(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            row = json.loads(line)
+            yield {**row, "label": LABELS.get(row["label"], row["label"])}
+
+
+def merge(data: Path, names: tuple[str, ...], folder: Path) -> None:
+    """Write the programs of several data sets into one, under one set of labels."""
+    for part in ("train", "val"):
+        with gzip.open(folder / f"{part}.jsonl.gz", "wt", encoding="utf-8") as merged:
+            for name in names:
+                for row in rows_of(data / name / f"{part}.jsonl.gz"):
+                    merged.write(json.dumps({**row, "id": f"{name}/{row['id']}"}) + "\n")
+        print(f"{part}: {', '.join(names)}", file=sys.stderr)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--data", required=True, type=Path)
+    parser.add_argument("--only", choices=MODELS, help="train this model alone")
+    parser.add_argument("--out", type=Path, default=HOME)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+    options = parser.parse_args()
+    keep_memory()
+    torch.set_num_threads(1)
+    for name in [options.only] if options.only else MODELS:
+        bundle(name, options)
+
+
+def bundle(name: str, options: Any) -> None:
+    preset = apply_settings(get_preset("default"), [*SETTINGS[name], *options.set])
+
+    def tell(member: int, figures: dict[str, Any]) -> None:
+        print(name, member, figures, file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        merge(options.data, MODELS[name], folder)
+        corpus, val = (Corpus.build(folder / f"{part}.jsonl.gz") for part in ("train", "val"))
+        copies = find_copies(corpus, val)
+        copied = {*copies.exact, *copies.same_tree, *copies.near}
+        labels = [None if row in copied else label for row, label in enumerate(corpus.labels)]
+        model = train(corpus, labels, val=val, preset=preset, on_epoch=tell)
+        model.save(options.out / name, half=True)
+        model = TrainedModel.load(options.out / name)
+        print(name, evaluate(model, val).accuracy, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
