@@ -1,5 +1,6 @@
 import io
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -200,3 +201,12 @@ def test_functions_one_by_one(model: Path, tmp_path: Path, run_here: Run) -> Non
     trained = small_model()
     lengths = trained.lengths(Forest.of([tree], trained.vocabulary, trained.depths))
     assert first["length"] == pytest.approx(lengths.max().item())
+
+
+def test_verbose_says_what_the_time_went_into(model: Path, run_here: Run) -> None:
+    done = run_here("classify", "--model", model, PROGRAMS / "gcd", "--verbose")
+    assert re.fullmatch(
+        r"treecaps: 13 inputs: imports [\d.]+ s, loading [\d.]+ s, parsing [\d.]+ s,"
+        r" network [\d.]+ s\n",
+        done.stderr,
+    )

@@ -1,6 +1,8 @@
 import errno
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -284,3 +286,11 @@ def test_names_that_are_no_utf8_are_kept(tmp_path: Path) -> None:
     model = TrainedModel.load(tmp_path)
     assert (model.labels, model.card) == (labels, card)
     assert "treecaps train ?" in (tmp_path / "README.md").read_text()
+
+
+def test_loading_does_not_load_torchs_compiler(tmp_path: Path) -> None:
+    some_model().save(tmp_path)
+    code = (
+        "import sys, treecaps; treecaps.load(sys.argv[1]); sys.exit('torch._dynamo' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)

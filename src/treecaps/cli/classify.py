@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import click
 
 from treecaps.cli.inputs import expand, read_input
 from treecaps.cli.options import json_option, program_options, workers_option
-from treecaps.cli.output import fail, is_terminal, progress, say, say_json
+from treecaps.cli.output import fail, is_terminal, note, progress, say, say_json
 from treecaps.errors import Failure
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--functions", is_flag=True, help="Tell the class of each function by itself.")
 @program_options
 @workers_option
+@click.option("--verbose", is_flag=True, help="Say at the end what the time went into.")
 @json_option
 def command(
     paths: tuple[str, ...],
@@ -46,6 +48,7 @@ def command(
     language: str | None,
     max_bytes: int,
     workers: int | None,
+    verbose: bool,
     as_json: bool,
 ) -> int:
     """Tell which classes programs belong to.
@@ -58,12 +61,15 @@ def command(
     Probabilities are those of the classes if the program belongs to any.
     """
     inputs = expand(paths, language)
+    times = {"start": time.perf_counter()}
     from treecaps.inference.classify import classify
     from treecaps.models.trained import load
     from treecaps.nn.memory import keep_memory
 
+    times["imports"] = time.perf_counter() - times["start"]
     keep_memory()
     model = load(folder)
+    times["loading"] = time.perf_counter() - times.pop("start") - times["imports"]
     programs = (read_input(path, failure, language, max_bytes) for path, failure in inputs)
     workers = workers or min(len(inputs), os.cpu_count() or 1)
     failed = 0
@@ -71,7 +77,7 @@ def command(
     with (
         progress("classifying") as advance,
         closing(
-            classify(model, programs, top=top, functions=functions, workers=workers)
+            classify(model, programs, top=top, functions=functions, workers=workers, times=times)
         ) as results,
     ):
         for result in results:
@@ -88,6 +94,9 @@ def command(
                 say_json(result.to_dict())
             else:
                 say(f"{_place(result)}: {_describe(result)}")
+    if verbose:
+        parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items())
+        note(f"treecaps: {len(inputs):,} inputs: {parts}")
     return 1 if failed else 0
 
 

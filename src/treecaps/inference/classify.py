@@ -1,6 +1,7 @@
 """Classes of programs, as a trained model sees them."""
 
 import os
+import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sized
 from contextlib import closing
@@ -69,6 +70,7 @@ def classify(
     top: int = 3,
     functions: bool = False,
     workers: int | None = None,
+    times: dict[str, float] | None = None,
 ) -> Generator[Classification | Failure]:
     """Tell the classes of programs, in order; some at a time, so there may be many.
 
@@ -78,6 +80,7 @@ def classify(
         top: How many classes to name for each program.
         functions: Whether to tell the class of each function of a program, not of the whole.
         workers: How many processes parse; as many as there are cores by default.
+        times: Is told the seconds spent so far on ``parsing`` (waiting for it) and ``network``.
     """
     if isinstance(programs, str | bytes | Path | Program | Failure):
         raise UsageError("classify takes many programs; give a list, even for one: [program]")
@@ -87,7 +90,8 @@ def classify(
         # All workers start at once, so one program should not start many.
         most = len(programs) if isinstance(programs, Sized) else _CHUNK_PROGRAMS
         workers = max(1, min(os.cpu_count() or 1, most))
-    return _classify(model, programs, top, functions, workers)
+    clock = _Clock({} if times is None else times)
+    return _classify(model, programs, top, functions, workers, clock)
 
 
 def _classify(
@@ -96,6 +100,7 @@ def _classify(
     top: int,
     functions: bool,
     workers: int,
+    clock: "_Clock",
 ) -> Generator[Classification | Failure]:
     names: deque[str] = deque()  # of the programs that are being parsed
 
@@ -107,12 +112,15 @@ def _classify(
 
     parsed = parse_programs(read(), model.frontend, comments=model.comments, workers=workers)
     with closing(parsed) as results:
+        clock.start("parsing")
         for chunk in _chunks(results):
+            clock.start("network")
             pieces = [
                 piece for result in chunk for piece in _pieces(names.popleft(), result, functions)
             ]
             trees = [piece.tree for piece in pieces if isinstance(piece, _Piece)]
             answers = iter(_answer(model, trees, top))
+            clock.start(None)
             for piece in pieces:
                 if isinstance(piece, Failure):
                     yield piece
@@ -123,6 +131,23 @@ def _classify(
                 yield Classification(
                     piece.id, label, known, *best[0], best, piece.function, piece.line
                 )
+            clock.start("parsing")
+        clock.start(None)
+
+
+class _Clock:
+    """Adds up what goes into one thing after the other."""
+
+    def __init__(self, times: dict[str, float]) -> None:
+        self.times = times
+        self._what: str | None = None
+        self._since = 0.0
+
+    def start(self, what: str | None) -> None:
+        now = time.perf_counter()
+        if self._what:
+            self.times[self._what] = self.times.get(self._what, 0.0) + now - self._since
+        self._what, self._since = what, now
 
 
 class _Piece(NamedTuple):

@@ -16,6 +16,7 @@ from treecaps.nn.margin_loss import margin_loss
 from treecaps.nn.squash import lengths, squash
 from treecaps.nn.tree_convolution import TreeConvolution
 from treecaps.nn.variable_to_static import VariableToStatic
+from treecaps.nn.weights import new_weight
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,9 @@ class TreeCaps(nn.Module):
         super().__init__()
         self.config = config
         sizes = (config.vector_size, *config.hidden)
-        self.vectors = nn.Parameter(torch.randn(kinds, config.vector_size))
-        self.token_vectors = (
-            nn.Parameter(0.3 * torch.randn(tokens, config.vector_size)) if tokens else None
-        )
+        self.vectors = new_weight(kinds, config.vector_size, std=1)
+        # Kinds speak first: with words as loud, learning takes longer.
+        self.token_vectors = new_weight(tokens, config.vector_size, std=0.3) if tokens else None
         self.hidden = nn.ModuleList(
             TreeConvolution(inputs, outputs) for inputs, outputs in pairwise(sizes)
         )

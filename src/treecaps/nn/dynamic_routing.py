@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from treecaps.nn.squash import SquashForm, squash
+from treecaps.nn.weights import new_weight
 
 
 def dynamic_routing(
@@ -75,7 +76,7 @@ class CapsuleLayer(nn.Module):
         # capsules of length 1 make outputs of length 1/2 before squashing, however many classes
         # there are; smaller ones leave many classes without a signal to learn from.
         size = outputs / (2 * math.sqrt(inputs * output_size))
-        self.weight = nn.Parameter(size * torch.randn(inputs, input_size, outputs * output_size))
+        self.weight = new_weight(inputs, input_size, outputs * output_size, std=size)
 
     def forward(self, capsules: Tensor) -> tuple[Tensor, Tensor]:
         """Predict and route."""
