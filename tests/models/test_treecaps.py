@@ -144,7 +144,7 @@ def test_coupling_can_be_read_out(per_channel: bool) -> None:
         assert share.shape == (end - begin, 6, 3)
         assert close(share.sum(2), torch.ones(end - begin, 6).double())
         # The last static capsules are made with just these shares.
-        u = capsules[batch.window[begin:end]].transpose(1, 2)
+        u = capsules[batch.window[begin:end]]
         m = weight[begin:end, None, None]
         sums = torch.einsum("nca,ncd->cad", share * m, u)
         sums = sums.flatten(0, 1) if per_channel else sums.sum(0)

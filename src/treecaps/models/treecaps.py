@@ -41,7 +41,7 @@ class TreeCaps(nn.Module):
     """The network of the paper.
 
     Symbols -> vectors ``[N, V]`` -> tree convolution -> primary variable capsules
-    ``[W, D_pvc, C]`` -> static capsules ``[B, S, D_pvc]`` -> code capsules
+    ``[W, C, D_pvc]`` -> static capsules ``[B, S, D_pvc]`` -> code capsules
     ``[B, classes, D_cc]``.
 
     Args:
@@ -133,7 +133,7 @@ class TreeCaps(nn.Module):
         for layer, windows in zip(self.hidden, batch.layers, strict=False):
             vectors = layer(vectors, windows).squeeze(1)  # [W, V']
         outputs = self.primary(vectors, batch.layers[-1])
-        capsules = outputs.view(len(outputs), config.capsule_size, -1)  # [W, D, C]
+        capsules = outputs.view(len(outputs), config.capsule_size, -1)
         count = batch.count
         if self.training and config.window_dropout:
             count = count * (torch.rand_like(count) >= config.window_dropout)
@@ -143,4 +143,5 @@ class TreeCaps(nn.Module):
         if self.gate:
             gates = functional.softplus(self.gate(outputs.flatten(1))).squeeze(1)
             weight = weight * gates[batch.window]
-        return squash(capsules, config.squash, dim=1), count, weight
+        primary = squash(capsules, config.squash, dim=1).mT.contiguous()  # [W, C, D]
+        return primary, count, weight

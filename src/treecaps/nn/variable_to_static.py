@@ -14,6 +14,7 @@ from treecaps.nn.squash import SquashForm, squash
 
 # Coupling coefficients worked on at a time: few enough to stay in the cache, and to bound memory.
 _BLOCK = 1 << 19
+_FEW = 3
 
 
 class VariableToStatic(nn.Module):
@@ -44,7 +45,7 @@ class VariableToStatic(nn.Module):
         form: The form of squash.
 
     Shapes:
-        capsules ``[W, D, C]``, squashed, of the distinct windows: D dimensions, C channels;
+        capsules ``[W, C, D]``, squashed, of the distinct windows: C channels, D dimensions;
         window ``[P]``, the distinct windows of B programs, program after program;
         count ``[P]``, their multiplicities; weight ``[P]``, other multiplicities m for the sum;
         bounds, B + 1 numbers, where each program's windows begin;
@@ -76,7 +77,7 @@ class VariableToStatic(nn.Module):
             sums = functional.embedding_bag(
                 window, flat, begins, mode="sum", per_sample_weights=weight
             )
-            return squash(sums.view(-1, *capsules.shape[1:]).transpose(1, 2), self.form)
+            return squash(sums.view(-1, *capsules.shape[1:]), self.form)
         return self._route(capsules, window, count, weight, bounds)[0].flatten(1, 2)
 
     @torch.no_grad()
@@ -93,9 +94,10 @@ class VariableToStatic(nn.Module):
         shares = []
         for program, (begin, end) in enumerate(pairwise(bounds)):
             windows = window[None, begin:end]
-            agreement = torch.bmm(total[program], _units(capsules, windows, total.shape[1]))
-            agreement[:, ~present[program]] = -math.inf
-            shares.append(_by_window(agreement.softmax(1), windows).mT)
+            units = _units(capsules, windows, total.shape[1])
+            agreement = torch.bmm(units, total[program].mT)
+            agreement[:, :, ~present[program]] = -math.inf
+            shares.append(_by_window(agreement.softmax(2), windows))
         return shares
 
     def _route(
@@ -106,7 +108,7 @@ class VariableToStatic(nn.Module):
         Returns:
             ``[B, G, a, D]`` twice, for G = 1 or one group for each channel, and ``[B, a]``.
         """
-        channels = capsules.shape[2]
+        channels = capsules.shape[1]
         whole = _blocks(window, bounds, channels, split=False)
         weights = weight.unsqueeze(1)
         if self.routed is not None:
@@ -141,15 +143,15 @@ class VariableToStatic(nn.Module):
             lengths = lengths.reshape(programs, 1, -1)
             count = count.unsqueeze(2).expand(-1, -1, channels).reshape(programs, 1, -1)
         size = lengths.shape[2]
-        place = lengths.topk(size if most is None else min(most, size), 2).indices
+        place = _longest(lengths, size if most is None else min(most, size))
         return place, count.gather(2, place)
 
     @torch.no_grad()
     def _routed_share(self, capsules: Tensor, count: Tensor, blocks: "list[_Block]") -> Tensor:
         """Return which share of each capsule's multiplicity is among the longest, ``[P, C]``."""
         assert self.routed is not None
-        lengths = capsules.square().sum(1)
-        shares = lengths.new_zeros(len(count), capsules.shape[2])
+        lengths = capsules.square().sum(2)
+        shares = lengths.new_zeros(len(count), capsules.shape[1])
         for block in blocks:
             place, multiplicity = self._by_length(lengths[block.window], block.of(count), None)
             before = multiplicity.cumsum(2) - multiplicity
@@ -167,10 +169,10 @@ class VariableToStatic(nn.Module):
         Returns:
             ``[B, G, a, D]`` with zeros for what is missing, and ``[B, a]``.
         """
-        channels = capsules.shape[2]
+        channels = capsules.shape[1]
         groups = channels if self.per_channel else 1
         with torch.no_grad():
-            lengths = capsules.square().sum(1)
+            lengths = capsules.square().sum(2)
             index = torch.zeros(2, programs, groups, self.statics, dtype=torch.long)
             present = torch.zeros(programs, self.statics, dtype=torch.bool)
             slots = torch.arange(self.statics, dtype=count.dtype)
@@ -192,8 +194,22 @@ class VariableToStatic(nn.Module):
                 index[0, block.programs] = windows
                 index[1, block.programs] = channel.expand_as(windows)
                 present[block.programs] = slots < reached[:, 0, -1:]
-        starts = capsules.mT[index[0], index[1]]
+        starts = capsules[index[0], index[1]]
         return starts.masked_fill(~present[:, None, :, None], 0), present
+
+
+def _longest(lengths: Tensor, most: int) -> Tensor:
+    """Return the places of the greatest along the last dimension, greatest first."""
+    if most > _FEW:
+        return lengths.topk(most, 2).indices
+    # For a few it is quicker to look for the greatest as many times.
+    lengths = lengths.clone()
+    places = []
+    for _ in range(most):
+        place = lengths.argmax(2, keepdim=True)
+        lengths.scatter_(2, place, -math.inf)
+        places.append(place)
+    return torch.cat(places, 2)
 
 
 @dataclass(frozen=True)
@@ -281,8 +297,8 @@ class _Route(torch.autograd.Function):
         for block in blocks:
             units = _units(capsules, block.window, values.shape[1])
             coupling, whole = _agree(values, present, block.programs, units)
-            share = _by_group(block.of(weights), units) / whole
-            block_sums = torch.bmm(coupling, units.mul_(share).mT)
+            coupling *= _by_group(block.of(weights), units) / whole
+            block_sums = torch.bmm(coupling, units)
             sums.index_add_(0, block.programs, block_sums.view(-1, *values.shape[1:]))
         return sums
 
@@ -300,18 +316,18 @@ class _Route(torch.autograd.Function):
             slope = gradient[block.programs].flatten(0, 1)
             coupling, whole = _agree(values, present, block.programs, units)
             coupling /= whole
-            pull = torch.bmm(slope, units)
+            pull = torch.bmm(slope, units.mT)
             mean = (coupling * pull).sum(1, keepdim=True)
             if for_weights is not None:
-                found = _by_window(mean, block.window).squeeze(1)
+                found = _by_window(mean.mT, block.window).squeeze(2)
                 if block.padding is not None:
                     found[block.padding.flatten()] = 0
                 rows = found if weights.shape[1] > 1 else found.sum(1, keepdim=True)
                 for_weights.index_add_(0, block.rows.flatten(), rows)
             coupling *= _by_group(block.of(weights), units)
             pull.sub_(mean).mul_(coupling)
-            for_units = torch.bmm(slope.mT, coupling).baddbmm_(target.mT, pull)
-            found = torch.bmm(pull, units.mT).view(-1, *values.shape[1:])
+            for_units = torch.bmm(coupling.mT, slope).baddbmm_(pull.mT, target)
+            found = torch.bmm(pull, units).view(-1, *values.shape[1:])
             for_values.index_add_(0, block.programs, found)
             for_capsules.index_add_(0, block.window.flatten(), _by_window(for_units, block.window))
         return for_capsules, for_weights, for_values, None, None
@@ -321,7 +337,7 @@ def _agree(
     values: Tensor, present: Tensor, programs: Tensor, units: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return exp(u_i v_j) as ``[k G, a, n]``, and its sums over j as ``[k G, 1, n]``."""
-    coupling = torch.bmm(values[programs].flatten(0, 1), units).exp_()
+    coupling = torch.bmm(values[programs].flatten(0, 1), units.mT).exp_()
     there = present[programs]
     if not there.all():
         groups = values.shape[1]
@@ -334,26 +350,27 @@ def _units(capsules: Tensor, window: Tensor, groups: int) -> Tensor:
     """Return a copy of the capsules of windows ``[k, n]`` by group.
 
     Returns:
-        ``[k, D, n C]`` for one group, ``[k C, D, n]`` for one a channel.
+        ``[k, n C, D]`` for one group, ``[k C, n, D]`` for one a channel.
     """
-    size, channels = capsules.shape[1:]
-    units = capsules.index_select(0, window.flatten()).view(*window.shape, size, channels)
+    programs, windows = window.shape
+    channels, size = capsules.shape[1:]
+    units = capsules.index_select(0, window.flatten())
     if groups == 1:
-        return units.transpose(1, 2).reshape(len(window), size, -1)
-    return units.permute(0, 3, 2, 1).reshape(-1, size, window.shape[1])
+        return units.view(programs, -1, size)
+    return units.view(programs, windows, channels, size).transpose(1, 2).reshape(-1, windows, size)
 
 
 def _by_group(weights: Tensor, units: Tensor) -> Tensor:
-    """Return weights ``[k, n, 1 or C]`` so that ``units`` can be multiplied with them."""
+    """Return weights ``[k, n, 1 or C]`` for ``units``: ``[k, 1, n C]`` or ``[k C, 1, n]``."""
     programs, size, _ = weights.shape
-    if units.shape[2] != size:
-        return weights.expand(-1, -1, units.shape[2] // size).reshape(programs, 1, -1)
+    if len(units) == programs:
+        return weights.expand(-1, -1, units.shape[1] // size).reshape(programs, 1, -1)
     return weights.mT.expand(-1, len(units) // programs, -1).reshape(-1, 1, size)
 
 
 def _by_window(units: Tensor, window: Tensor) -> Tensor:
-    """Undo ``_units``: what is ``[k, X, n C]`` or ``[k C, X, n]`` as ``[k n, X, C]``."""
+    """Undo ``_units``: what is ``[k, n C, X]`` or ``[k C, n, X]`` as ``[k n, C, X]``."""
     programs, size = window.shape
     if len(units) == programs:
-        return units.view(programs, units.shape[1], size, -1).transpose(1, 2).flatten(0, 1)
-    return units.view(programs, -1, units.shape[1], size).permute(0, 3, 2, 1).flatten(0, 1)
+        return units.reshape(programs * size, -1, units.shape[2])
+    return units.view(programs, -1, size, units.shape[2]).transpose(1, 2).flatten(0, 1)
