@@ -61,15 +61,15 @@ def command(
     Probabilities are those of the classes if the program belongs to any.
     """
     inputs = expand(paths, language)
-    times = {"start": time.perf_counter()}
+    begun = time.perf_counter()
     from treecaps.inference.classify import classify
     from treecaps.models.trained import load
     from treecaps.nn.memory import keep_memory
 
-    times["imports"] = time.perf_counter() - times["start"]
+    imported = time.perf_counter()
     keep_memory()
     model = load(folder)
-    times["loading"] = time.perf_counter() - times.pop("start") - times["imports"]
+    times = {"imports": imported - begun, "loading": time.perf_counter() - imported}
     programs = (read_input(path, failure, language, max_bytes) for path, failure in inputs)
     workers = workers or min(len(inputs), os.cpu_count() or 1)
     failed = 0

@@ -56,7 +56,7 @@ class TreeCaps(nn.Module):
         self.config = config
         sizes = (config.vector_size, *config.hidden)
         self.vectors = new_weight(kinds, config.vector_size, std=1)
-        # Kinds speak first: with words as loud, learning takes longer.
+        # Words begin quieter than kinds: as loud, blind programs scored a point less in a trial.
         self.token_vectors = new_weight(tokens, config.vector_size, std=0.3) if tokens else None
         self.hidden = nn.ModuleList(
             TreeConvolution(inputs, outputs) for inputs, outputs in pairwise(sizes)

@@ -14,7 +14,6 @@ from treecaps.nn.squash import SquashForm, squash
 
 # Coupling coefficients worked on at a time: few enough to stay in the cache, and to bound memory.
 _BLOCK = 1 << 19
-_FEW = 3
 
 
 class VariableToStatic(nn.Module):
@@ -143,7 +142,7 @@ class VariableToStatic(nn.Module):
             lengths = lengths.reshape(programs, 1, -1)
             count = count.unsqueeze(2).expand(-1, -1, channels).reshape(programs, 1, -1)
         size = lengths.shape[2]
-        place = _longest(lengths, size if most is None else min(most, size))
+        place = lengths.topk(size if most is None else min(most, size), 2).indices
         return place, count.gather(2, place)
 
     @torch.no_grad()
@@ -196,20 +195,6 @@ class VariableToStatic(nn.Module):
                 present[block.programs] = slots < reached[:, 0, -1:]
         starts = capsules[index[0], index[1]]
         return starts.masked_fill(~present[:, None, :, None], 0), present
-
-
-def _longest(lengths: Tensor, most: int) -> Tensor:
-    """Return the places of the greatest along the last dimension, greatest first."""
-    if most > _FEW:
-        return lengths.topk(most, 2).indices
-    # For a few it is quicker to look for the greatest as many times.
-    lengths = lengths.clone()
-    places = []
-    for _ in range(most):
-        place = lengths.argmax(2, keepdim=True)
-        lengths.scatter_(2, place, -math.inf)
-        places.append(place)
-    return torch.cat(places, 2)
 
 
 @dataclass(frozen=True)

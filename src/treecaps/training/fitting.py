@@ -205,7 +205,7 @@ class Fitting:
         if not len(examples):
             return {"val_accuracy": None, "val_loss": None}
         label = examples.every_label
-        right = torch.zeros(len(label))
+        right = torch.zeros(len(label), dtype=torch.float64)
         known = 0
         loss = 0.0
         self.network.eval()
@@ -213,7 +213,7 @@ class Fitting:
             for begin, batch in self._val:
                 part = slice(begin, begin + len(batch))
                 capsules: Capsules = self.network(batch)
-                right[part] = (capsules.lengths.argmax(1) == label[part]).float()
+                right[part] = (capsules.lengths.argmax(1) == label[part]).double()
                 # A class that the network cannot name has no loss.
                 if count := int((label[part] != UNKNOWN).sum()):
                     loss += count * self._loss_of_known(capsules, label[part])
