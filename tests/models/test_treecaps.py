@@ -146,7 +146,7 @@ def test_coupling_can_be_read_out(per_channel: bool) -> None:
         # The last static capsules are made with just these shares.
         u = capsules[batch.window[begin:end]]
         m = weight[begin:end, None, None]
-        sums = torch.einsum("nca,ncd->cad", share * m, u)
+        sums = torch.einsum("nca,ndc->cad", share * m, u)
         sums = sums.flatten(0, 1) if per_channel else sums.sum(0)
         norm = sums.norm(dim=1, keepdim=True)
         assert close(norm / (1 + norm**2) * sums, static[program])

@@ -41,7 +41,7 @@ class TreeCaps(nn.Module):
     """The network of the paper.
 
     Symbols -> vectors ``[N, V]`` -> tree convolution -> primary variable capsules
-    ``[W, C, D_pvc]`` -> static capsules ``[B, S, D_pvc]`` -> code capsules
+    ``[W, D_pvc, C]`` -> static capsules ``[B, S, D_pvc]`` -> code capsules
     ``[B, classes, D_cc]``.
 
     Args:
@@ -143,5 +143,4 @@ class TreeCaps(nn.Module):
         if self.gate:
             gates = functional.softplus(self.gate(outputs.flatten(1))).squeeze(1)
             weight = weight * gates[batch.window]
-        primary = squash(capsules, config.squash, dim=1).mT.contiguous()  # [W, C, D]
-        return primary, count, weight
+        return squash(capsules, config.squash, dim=1), count, weight  # [W, D, C]

@@ -12,13 +12,13 @@ def dynamic_max_pooling(capsules: Tensor, window: Tensor, bounds: list[int]) -> 
     How often a window occurs does not matter to a maximum.
 
     Args:
-        capsules: ``[W, C, D]``, of the distinct windows.
+        capsules: ``[W, D, C]``, of the distinct windows.
         window: ``[P]``, the distinct windows of the programs, program after program.
         bounds: ``B + 1`` numbers, where each program's windows begin.
 
     Returns:
         ``[B, 1, D]``: one capsule a program.
     """
-    over_channels = capsules.amax(1)[window]
+    over_channels = capsules.amax(2)[window]
     sizes = torch.tensor(bounds).diff()
     return torch.segment_reduce(over_channels, "max", lengths=sizes, axis=0).unsqueeze(1)

@@ -1,6 +1,7 @@
 """Variable-to-static routing: from as many capsules as a tree has to a fixed number."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,7 +13,7 @@ from torch.nn import functional
 
 from treecaps.nn.squash import SquashForm, squash
 
-# Coupling coefficients worked on at a time: few enough to stay in the cache, and to bound memory.
+# Numbers worked on at a time: few enough to stay in the cache, and to bound memory.
 _BLOCK = 1 << 19
 
 
@@ -29,7 +30,9 @@ class VariableToStatic(nn.Module):
     where a window that occurs m times in a program is one capsule i with multiplicity m: it fills
     m places among the starts and counts m times in the sum, so the result is that of a capsule
     for every node. As alpha only ever sums products with the same u_i, it is the product of u_i
-    and the sum of all v_j so far, and need not be kept.
+    and the sum V_j of all v_j so far, and need not be kept. As the shares of a capsule sum to 1,
+    it is enough to find those of all static capsules but the first, from the differences
+    V_j - V_1; the first gets the rest.
 
     A program with fewer than a capsules has as many static ones; the others are zero.
 
@@ -44,7 +47,7 @@ class VariableToStatic(nn.Module):
         form: The form of squash.
 
     Shapes:
-        capsules ``[W, C, D]``, squashed, of the distinct windows: C channels, D dimensions;
+        capsules ``[W, D, C]``, squashed, of the distinct windows: D dimensions, C channels;
         window ``[P]``, the distinct windows of B programs, program after program;
         count ``[P]``, their multiplicities; weight ``[P]``, other multiplicities m for the sum;
         bounds, B + 1 numbers, where each program's windows begin;
@@ -69,15 +72,8 @@ class VariableToStatic(nn.Module):
         self, capsules: Tensor, window: Tensor, count: Tensor, weight: Tensor, bounds: list[int]
     ) -> Tensor:
         """Return the static capsules."""
-        if self.per_channel and self.statics == 1 and self.routed is None and self.iterations:
-            # A single static capsule takes all there is, whatever it starts from.
-            flat = capsules.flatten(1)
-            begins = torch.tensor(bounds[:-1])
-            sums = functional.embedding_bag(
-                window, flat, begins, mode="sum", per_sample_weights=weight
-            )
-            return squash(sums.view(-1, *capsules.shape[1:]), self.form)
-        return self._route(capsules, window, count, weight, bounds)[0].flatten(1, 2)
+        values = self._route(capsules, window, count, weight, bounds)[0]
+        return values.permute(0, 3, 1, 2).flatten(1, 2)
 
     @torch.no_grad()
     def coupling(
@@ -92,11 +88,9 @@ class VariableToStatic(nn.Module):
         _, total, present = self._route(capsules, window, count, weight, bounds)
         shares = []
         for program, (begin, end) in enumerate(pairwise(bounds)):
-            windows = window[None, begin:end]
-            units = _units(capsules, windows, total.shape[1])
-            agreement = torch.bmm(units, total[program].mT)
-            agreement[:, :, ~present[program]] = -math.inf
-            shares.append(_by_window(agreement.softmax(2), windows))
+            agreement = _products(capsules[window[begin:end]], total[program, None])
+            agreement[:, ~present[program]] = -math.inf
+            shares.append(agreement.softmax(1).mT)
         return shares
 
     def _route(
@@ -105,101 +99,108 @@ class VariableToStatic(nn.Module):
         """Return the last static capsules, the sum of all before them, and which there are.
 
         Returns:
-            ``[B, G, a, D]`` twice, for G = 1 or one group for each channel, and ``[B, a]``.
+            ``[B, a, D, G]`` twice, for G = 1 or one group for each channel, and ``[B, a]``.
         """
-        channels = capsules.shape[1]
-        whole = _blocks(window, bounds, channels, split=False)
-        weights = weight.unsqueeze(1)
-        if self.routed is not None:
-            weights = weights * self._routed_share(capsules, count, whole)
-        values, present = self._starts(capsules, count, whole, len(bounds) - 1)
+        if self.routed is None:
+            weights = weight.unsqueeze(1)
+        else:
+            share = self._routed_share(capsules, count, _blocks(window, bounds, capsules.shape[2]))
+            weights = weight.unsqueeze(1) * share
+        values, present = self._starts(capsules, window, count, bounds)
         total = torch.zeros_like(values)
-        blocks = _blocks(window, bounds, channels * self.statics, split=True)
+        everything = self._everything(capsules, window, weights, bounds)
         for _ in range(self.iterations):
             total = total + values
-            sums = _Route.apply(capsules, weights, total, present, blocks)  # type: ignore[no-untyped-call]
-            values = squash(sums, self.form)
+            first, others = total[:, :1], total[:, 1:]
+            sums = everything
+            if self.statics > 1:
+                sums = _Route.apply(  # type: ignore[no-untyped-call]
+                    capsules, weights, others - first, present[:, 1:], window, bounds
+                )
+                sums = torch.cat([everything - sums.sum(1, keepdim=True), sums], 1)
+            values = squash(sums, self.form, dim=2)
         return values, total, present
 
-    def _by_length(self, lengths: Tensor, count: Tensor, most: int | None) -> tuple[Tensor, Tensor]:
-        """Order the capsules of k programs by length, those that do not occur last.
-
-        Args:
-            lengths: ``[k, n, C]``.
-            count: ``[k, n]``.
-            most: How many of the longest are needed; all by default.
-
-        Returns:
-            The places of the longest among n capsules of a channel, or n C of a program, and
-            their counts, ``[k, G, m]``.
-        """
-        programs, size, channels = lengths.shape
-        lengths = lengths.masked_fill(count.unsqueeze(2) == 0, -1)
-        if self.per_channel:
-            lengths = lengths.transpose(1, 2)
-            count = count.unsqueeze(1).expand(-1, channels, -1)
+    def _everything(
+        self, capsules: Tensor, window: Tensor, weights: Tensor, bounds: list[int]
+    ) -> Tensor:
+        """Return the sums of all capsules of each program, ``[B, 1, D, G]``."""
+        begins = torch.tensor(bounds[:-1])
+        if weights.shape[1] == 1:
+            sums = functional.embedding_bag(
+                window, capsules.flatten(1), begins, mode="sum", per_sample_weights=weights[:, 0]
+            )
         else:
-            lengths = lengths.reshape(programs, 1, -1)
-            count = count.unsqueeze(2).expand(-1, -1, channels).reshape(programs, 1, -1)
-        size = lengths.shape[2]
-        place = lengths.topk(size if most is None else min(most, size), 2).indices
-        return place, count.gather(2, place)
+            sums = _segment_sums(capsules[window] * weights.unsqueeze(1), begins)
+        sums = sums.view(-1, 1, *capsules.shape[1:])
+        return sums if self.per_channel else sums.sum(3, keepdim=True)
 
     @torch.no_grad()
     def _routed_share(self, capsules: Tensor, count: Tensor, blocks: "list[_Block]") -> Tensor:
         """Return which share of each capsule's multiplicity is among the longest, ``[P, C]``."""
         assert self.routed is not None
-        lengths = capsules.square().sum(2)
-        shares = lengths.new_zeros(len(count), capsules.shape[1])
+        lengths = capsules.square().sum(1)
+        shares = torch.zeros(len(count), capsules.shape[2], dtype=count.dtype)
         for block in blocks:
-            place, multiplicity = self._by_length(lengths[block.window], block.of(count), None)
-            before = multiplicity.cumsum(2) - multiplicity
+            length, counts = self._lengths(lengths, count, block)
+            order = length.argsort(1, descending=True)
+            multiplicity = counts.unsqueeze(2).expand(-1, -1, lengths.shape[1])
+            multiplicity = multiplicity.reshape_as(length).gather(1, order)
+            before = multiplicity.cumsum(1) - multiplicity
             kept = (self.routed - before).clamp(min=0).minimum(multiplicity)
-            share = torch.zeros_like(kept).scatter_(2, place, kept / multiplicity.clamp(min=1))
-            share = share.mT if self.per_channel else share.view(*block.window.shape, -1)
-            shares.index_add_(0, block.rows.flatten(), share.flatten(0, 1))
+            share = torch.zeros_like(kept).scatter_(1, order, kept / multiplicity.clamp(min=1))
+            shares.index_add_(0, block.rows.flatten(), share.view(block.rows.numel(), -1))
         return shares
 
     def _starts(
-        self, capsules: Tensor, count: Tensor, blocks: "list[_Block]", programs: int
+        self, capsules: Tensor, window: Tensor, count: Tensor, bounds: list[int]
     ) -> tuple[Tensor, Tensor]:
         """Return the longest capsules of each program, and which of a there are.
 
         Returns:
-            ``[B, G, a, D]`` with zeros for what is missing, and ``[B, a]``.
+            ``[B, a, D, G]`` with zeros for what is missing, and ``[B, a]``.
         """
-        channels = capsules.shape[1]
+        programs, (size, channels) = len(bounds) - 1, capsules.shape[1:]
         groups = channels if self.per_channel else 1
+        if self.statics == 1 and self.iterations:
+            # A single static capsule takes all there is, whatever it starts from.
+            return capsules.new_zeros(programs, 1, size, groups), torch.ones(programs, 1) > 0
+        place = torch.zeros(programs, self.statics, groups, dtype=torch.long)
+        present = torch.zeros(programs, self.statics, dtype=torch.bool)
         with torch.no_grad():
-            lengths = capsules.square().sum(2)
-            index = torch.zeros(2, programs, groups, self.statics, dtype=torch.long)
-            present = torch.zeros(programs, self.statics, dtype=torch.bool)
-            slots = torch.arange(self.statics, dtype=count.dtype)
-            for block in blocks:
-                counts = block.of(count)
-                if self.distinct:
-                    counts = counts.clamp(max=1)
-                place, multiplicity = self._by_length(lengths[block.window], counts, self.statics)
-                # The capsule of the slot that each static capsule comes to: one that occurs
-                # three times fills three slots.
-                reached = multiplicity.cumsum(2)
-                wanted = slots.repeat(*place.shape[:2], 1)
-                slot = torch.searchsorted(reached, wanted, right=True)
-                place = place.gather(2, slot.clamp(max=place.shape[2] - 1))
-                channel = torch.arange(channels).unsqueeze(1)
-                if not self.per_channel:
-                    place, channel = place // channels, place % channels
-                windows = block.window.unsqueeze(1).expand(-1, groups, -1).gather(2, place)
-                index[0, block.programs] = windows
-                index[1, block.programs] = channel.expand_as(windows)
-                present[block.programs] = slots < reached[:, 0, -1:]
-        starts = capsules[index[0], index[1]]
-        return starts.masked_fill(~present[:, None, :, None], 0), present
+            lengths = capsules.square().sum(1)
+            for block in _blocks(window, bounds, channels):
+                length, counts = self._lengths(lengths, count, block)
+                before = times = torch.zeros(len(block.programs), groups, dtype=torch.long)
+                for start in range(self.statics):
+                    longest, item = length.max(1)
+                    row, channel = item, torch.arange(channels)
+                    if not self.per_channel:
+                        row, channel = item // channels, item % channels
+                    place[block.programs, start] = block.window.gather(1, row) * channels + channel
+                    present[block.programs, start] = longest[:, 0] >= 0
+                    # A capsule that occurs three times fills three places, one after the other.
+                    times = torch.where(item == before, times, 0) + 1
+                    before = item
+                    more = (counts.gather(1, row) > times) & (not self.distinct)
+                    length.scatter_(1, item.unsqueeze(1), longest.where(more, -1).unsqueeze(1))
+        starts = capsules.mT.flatten(0, 1)[place].mT
+        return starts.masked_fill(~present[:, :, None, None], 0), present
+
+    def _lengths(self, lengths: Tensor, count: Tensor, block: "_Block") -> tuple[Tensor, Tensor]:
+        """Return the lengths of what is routed together, -1 for what does not occur, and counts.
+
+        Returns:
+            ``[k, n, C]`` for routing by channel, otherwise ``[k, n C, 1]``; and ``[k, n]``.
+        """
+        counts = block.of(count)
+        found = lengths[block.window].masked_fill_(counts.unsqueeze(2) == 0, -1)
+        return found if self.per_channel else found.view(len(found), -1, 1), counts
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Programs of about one size, or a part of a large one.
+    """Programs of about one size.
 
     Args:
         programs: ``[k]``.
@@ -221,11 +222,10 @@ class _Block:
         return found
 
 
-def _blocks(window: Tensor, bounds: list[int], row: int, *, split: bool) -> list[_Block]:
-    """Divide programs into blocks of at most ``_BLOCK`` numbers, with ``row`` for each window.
+def _blocks(window: Tensor, bounds: list[int], row: int) -> list[_Block]:
+    """Divide programs into blocks of about ``_BLOCK`` numbers, with ``row`` for each window.
 
-    Programs of about one size share a block, so that little is wasted on padding. One that is
-    too large has a block of its own, or is split into several.
+    Programs of about one size share a block, so that little is wasted on padding.
     """
     most = max(1, _BLOCK // row)
     begins = torch.tensor(bounds[:-1])
@@ -235,14 +235,6 @@ def _blocks(window: Tensor, bounds: list[int], row: int, *, split: bool) -> list
     blocks, place = [], 0
     while place < len(order):
         size = lengths[order[place]]
-        if size > most:
-            programs = torch.tensor([order[place]])
-            begin, end = bounds[order[place]], bounds[order[place] + 1]
-            for first in range(begin, end, most if split else size):
-                rows = torch.arange(first, min(first + most, end) if split else end).unsqueeze(0)
-                blocks.append(_Block(programs, rows, None, window[rows]))
-            place += 1
-            continue
         last = place + 1
         while (
             last < len(order)
@@ -259,12 +251,51 @@ def _blocks(window: Tensor, bounds: list[int], row: int, *, split: bool) -> list
     return blocks
 
 
-class _Route(torch.autograd.Function):
-    """One round of routing: the sums over m_i beta_ij u_i, for beta_i = softmax_j(u_i v_j).
+@dataclass(frozen=True)
+class _Piece:
+    """Consecutive programs, or a part of a large one.
 
-    Works through one block of programs at a time, so that what it touches stays in the cache,
-    and computes the coefficients again for the gradient instead of keeping them. All products
-    are at most r in size, so the softmax needs no care for overflow.
+    Args:
+        programs: Which.
+        rows: Their places in what is ``[P]`` long.
+        begins: ``[k]``, where in the piece the windows of each program begin.
+        owner: ``[n]``, which of the k programs each window is of.
+        window: ``[n]``, the distinct windows there.
+    """
+
+    programs: slice
+    rows: slice
+    begins: Tensor
+    owner: Tensor
+    window: Tensor
+
+
+def _pieces(window: Tensor, bounds: list[int], row: int) -> Iterator[_Piece]:
+    """Go through the programs in pieces of at most ``_BLOCK`` numbers, ``row`` a window."""
+    most = max(1, _BLOCK // row)
+    first, programs = 0, len(bounds) - 1
+    while first < programs:
+        last = first + 1
+        while last < programs and bounds[last + 1] - bounds[first] <= most:
+            last += 1
+        begin, end = bounds[first], bounds[last]
+        sizes = torch.tensor(bounds[first : last + 1]).diff()
+        begins = torch.tensor(bounds[first:last]) - begin
+        owner = torch.arange(last - first).repeat_interleave(sizes)
+        for start in range(begin, end, most):
+            rows = slice(start, min(start + most, end))
+            part = slice(start - begin, rows.stop - begin)
+            yield _Piece(slice(first, last), rows, begins, owner[part], window[rows])
+        first = last
+
+
+class _Route(torch.autograd.Function):
+    """One round of routing: the sums over m_i beta_ij u_i of all static capsules but the first.
+
+    beta_i is the softmax over 0 and the products of u_i with the differences V_j - V_1. Works
+    through one piece of the programs at a time, so that what it touches stays in the cache, and
+    computes the coefficients again for the gradient instead of keeping them. All products are at
+    most 2 r in size, so the softmax needs no care for overflow.
     """
 
     @staticmethod
@@ -272,90 +303,87 @@ class _Route(torch.autograd.Function):
         ctx: Any,
         capsules: Tensor,
         weights: Tensor,
-        values: Tensor,
+        differences: Tensor,
         present: Tensor,
-        blocks: list[_Block],
+        window: Tensor,
+        bounds: list[int],
     ) -> Tensor:
-        ctx.save_for_backward(capsules, weights, values, present)
-        ctx.blocks = blocks
-        sums = torch.zeros_like(values)
-        for block in blocks:
-            units = _units(capsules, block.window, values.shape[1])
-            coupling, whole = _agree(values, present, block.programs, units)
-            coupling *= _by_group(block.of(weights), units) / whole
-            block_sums = torch.bmm(coupling, units)
-            sums.index_add_(0, block.programs, block_sums.view(-1, *values.shape[1:]))
+        ctx.save_for_backward(capsules, weights, differences, present, window)
+        ctx.bounds = bounds
+        sums = torch.zeros_like(differences)
+        for piece in _pieces(window, bounds, capsules[0].numel()):
+            units = capsules.index_select(0, piece.window)
+            coupling = _coupling(units, differences, present, piece)
+            coupling *= weights[piece.rows].unsqueeze(1)
+            sums[piece.programs] += _segment_sums(
+                _weighted(coupling, units, differences.shape[3]), piece.begins
+            )
         return sums
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = gradients
-        capsules, weights, values, present = ctx.saved_tensors
+        capsules, weights, differences, present, window = ctx.saved_tensors
+        groups = differences.shape[3]
         for_capsules = torch.zeros_like(capsules)
         for_weights = torch.zeros_like(weights) if ctx.needs_input_grad[1] else None
-        for_values = torch.zeros_like(values)
-        for block in ctx.blocks:
-            units = _units(capsules, block.window, values.shape[1])
-            target = values[block.programs].flatten(0, 1)
-            slope = gradient[block.programs].flatten(0, 1)
-            coupling, whole = _agree(values, present, block.programs, units)
-            coupling /= whole
-            pull = torch.bmm(slope, units.mT)
+        for_differences = torch.zeros_like(differences)
+        for piece in _pieces(window, ctx.bounds, capsules[0].numel()):
+            units = capsules.index_select(0, piece.window)
+            target = differences[piece.programs].index_select(0, piece.owner)
+            slope = gradient[piece.programs].index_select(0, piece.owner)
+            coupling = _coupling(units, differences, present, piece)
+            pull = _products(units, slope)
             mean = (coupling * pull).sum(1, keepdim=True)
             if for_weights is not None:
-                found = _by_window(mean.mT, block.window).squeeze(2)
-                if block.padding is not None:
-                    found[block.padding.flatten()] = 0
-                rows = found if weights.shape[1] > 1 else found.sum(1, keepdim=True)
-                for_weights.index_add_(0, block.rows.flatten(), rows)
-            coupling *= _by_group(block.of(weights), units)
+                found = mean.squeeze(1)
+                for_weights[piece.rows] = (
+                    found if weights.shape[1] > 1 else found.sum(1, keepdim=True)
+                )
+            coupling *= weights[piece.rows].unsqueeze(1)
             pull.sub_(mean).mul_(coupling)
-            for_units = torch.bmm(coupling.mT, slope).baddbmm_(pull.mT, target)
-            found = torch.bmm(pull, units).view(-1, *values.shape[1:])
-            for_values.index_add_(0, block.programs, found)
-            for_capsules.index_add_(0, block.window.flatten(), _by_window(for_units, block.window))
-        return for_capsules, for_weights, for_values, None, None
+            for_units = _spread(coupling, slope).add_(_spread(pull, target))
+            for_differences[piece.programs] += _segment_sums(
+                _weighted(pull, units, groups), piece.begins
+            )
+            for_capsules.index_add_(0, piece.window, for_units)
+        return for_capsules, for_weights, for_differences, None, None, None
 
 
-def _agree(
-    values: Tensor, present: Tensor, programs: Tensor, units: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return exp(u_i v_j) as ``[k G, a, n]``, and its sums over j as ``[k G, 1, n]``."""
-    coupling = torch.bmm(values[programs].flatten(0, 1), units.mT).exp_()
-    there = present[programs]
+def _coupling(units: Tensor, differences: Tensor, present: Tensor, piece: _Piece) -> Tensor:
+    """Return beta of all static capsules but the first, ``[n, a - 1, C]``."""
+    target = differences[piece.programs].index_select(0, piece.owner)
+    coupling = _products(units, target).exp_()
+    there = present[piece.programs]
     if not there.all():
-        groups = values.shape[1]
-        coupling *= there.repeat_interleave(groups, 0).unsqueeze(2)
-    # A program without any has no sums either.
-    return coupling, coupling.sum(1, keepdim=True).clamp_(min=torch.finfo(units.dtype).tiny)
+        coupling *= there[piece.owner].unsqueeze(2)
+    return coupling.div_(1 + coupling.sum(1, keepdim=True))
 
 
-def _units(capsules: Tensor, window: Tensor, groups: int) -> Tensor:
-    """Return a copy of the capsules of windows ``[k, n]`` by group.
+def _products(units: Tensor, values: Tensor) -> Tensor:
+    """Multiply capsules ``[n, D, C]`` by values ``[n or 1, j, D, C or 1]`` to ``[n, j, C]``."""
+    if values.shape[3] == 1:
+        return torch.matmul(values.squeeze(3), units)
+    return torch.stack([(units * value).sum(1) for value in values.unbind(1)], 1)
 
-    Returns:
-        ``[k, n C, D]`` for one group, ``[k C, n, D]`` for one a channel.
-    """
-    programs, windows = window.shape
-    channels, size = capsules.shape[1:]
-    units = capsules.index_select(0, window.flatten())
+
+def _weighted(coupling: Tensor, units: Tensor, groups: int) -> Tensor:
+    """Multiply capsules ``[n, D, C]`` by coupling ``[n, j, C]`` to ``[n, j, D, G]``."""
     if groups == 1:
-        return units.view(programs, -1, size)
-    return units.view(programs, windows, channels, size).transpose(1, 2).reshape(-1, windows, size)
+        return torch.bmm(coupling, units.mT).unsqueeze(3)
+    return coupling.unsqueeze(2) * units.unsqueeze(1)
 
 
-def _by_group(weights: Tensor, units: Tensor) -> Tensor:
-    """Return weights ``[k, n, 1 or C]`` for ``units``: ``[k, 1, n C]`` or ``[k C, 1, n]``."""
-    programs, size, _ = weights.shape
-    if len(units) == programs:
-        return weights.expand(-1, -1, units.shape[1] // size).reshape(programs, 1, -1)
-    return weights.mT.expand(-1, len(units) // programs, -1).reshape(-1, 1, size)
+def _spread(coupling: Tensor, values: Tensor) -> Tensor:
+    """Sum values ``[n, j, D, C or 1]`` by coupling ``[n, j, C]`` to ``[n, D, C]``."""
+    if values.shape[3] == 1:
+        return torch.bmm(values.squeeze(3).mT, coupling)
+    return (coupling.unsqueeze(2) * values).sum(1)
 
 
-def _by_window(units: Tensor, window: Tensor) -> Tensor:
-    """Undo ``_units``: what is ``[k, n C, X]`` or ``[k C, n, X]`` as ``[k n, C, X]``."""
-    programs, size = window.shape
-    if len(units) == programs:
-        return units.reshape(programs * size, -1, units.shape[2])
-    return units.view(programs, -1, size, units.shape[2]).transpose(1, 2).flatten(0, 1)
+def _segment_sums(values: Tensor, begins: Tensor) -> Tensor:
+    """Sum what is ``[n, ...]`` over the k segments that begin there, to ``[k, ...]``."""
+    rows = torch.arange(len(values))
+    sums = functional.embedding_bag(rows, values.flatten(1), begins, mode="sum")
+    return sums.view(-1, *values.shape[1:])
