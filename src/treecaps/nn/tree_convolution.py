@@ -1,9 +1,11 @@
 """Tree convolution over distinct windows."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from treecaps.nn.batch import WindowTensors
@@ -22,13 +24,48 @@ def gather_windows(vectors: Tensor, windows: WindowTensors) -> Tensor:
     Returns:
         ``[W, 3 V]``.
     """
-    sums = [
-        functional.embedding_bag(
-            windows.member, vectors, windows.offsets, mode="sum", per_sample_weights=weights
-        )
-        for weights in (windows.top, windows.left, windows.right)
-    ]
-    return torch.cat(sums, 1)
+    found: Tensor = _Gather.apply(  # type: ignore[no-untyped-call]
+        vectors, windows.member, windows.offsets, windows.top, windows.left, windows.right
+    )
+    return found
+
+
+class _Gather(torch.autograd.Function):
+    """``gather_windows``; for the gradient, members gather the windows that they are in.
+
+    This is what ``embedding_bag`` does too, but it sorts the members for each of the weights, and
+    adds up one member at a time.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, vectors: Tensor, member: Tensor, offsets: Tensor, *weights: Tensor
+    ) -> Tensor:
+        ctx.save_for_backward(member, offsets, *weights)
+        ctx.vectors = len(vectors)
+        return torch.cat([_bag(vectors, member, offsets, one) for one in weights], 1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        member, offsets, *weights = ctx.saved_tensors
+        sizes = torch.cat([offsets, torch.tensor([len(member)])]).diff()
+        window = torch.arange(len(offsets)).repeat_interleave(sizes)
+        member, order = member.sort()
+        begins = torch.searchsorted(member, torch.arange(ctx.vectors))
+        window = window[order]
+        parts = gradients[0].chunk(len(weights), 1)
+        found = [
+            _bag(part.contiguous(), window, begins, one[order])
+            for part, one in zip(parts, weights, strict=True)
+        ]
+        return sum(found[1:], found[0]), None, None, *(None for _ in weights)
+
+
+def _bag(vectors: Tensor, member: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
+    return functional.embedding_bag(
+        member, vectors, offsets, mode="sum", per_sample_weights=weights
+    )
 
 
 class TreeConvolution(nn.Module):
