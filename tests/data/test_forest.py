@@ -108,6 +108,19 @@ def contents(forest: Forest) -> list[Any]:
     return programs
 
 
+@given(st.lists(random_trees(), min_size=2, max_size=4), DEPTHS, st.integers(0, 99))
+def test_windows_can_be_left_out(trees: list[Tree], depths: tuple[int, ...], seed: int) -> None:
+    forest = Forest.of(trees, Vocabulary.of(trees), depths)
+    left = np.random.default_rng(seed).random(len(forest.window)) < 0.6
+    found = forest.select(range(len(trees)), lambda windows: left)
+    for program, (whole, rest) in enumerate(zip(contents(forest), contents(found), strict=True)):
+        gone = left[forest.offsets[program] : forest.offsets[program + 1]].tolist()
+        items = list(whole.items())
+        stays = [item for item, out in zip(items, gone, strict=True) if not out]
+        assert list(rest.items()) == (stays or items[:1])
+    assert len(set(found.window.tolist())) == len(found.layers[-1])
+
+
 def test_weights_of_a_window_of_depth_two() -> None:
     tree = Tree.build(["p", "a", "b", "c"], [-1, 0, 0, 0])
     windows = Forest.of([tree], Vocabulary.of([tree])).layers[0]

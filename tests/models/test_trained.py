@@ -266,7 +266,7 @@ def test_a_missing_folder_says_what_to_do(tmp_path: Path) -> None:
 def test_options_that_did_not_exist_yet_have_their_defaults(tmp_path: Path) -> None:
     some_model().save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
-    del config["network"]["window_dropout"]
+    del config["network"]["token_dropout"]
     config["checksum"] = trained._config_checksum(config)
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert TrainedModel.load(tmp_path).config == CONFIG

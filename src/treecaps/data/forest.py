@@ -7,7 +7,7 @@ windows with their counts. Nothing is lost: a sum over all nodes is the sum over
 times their counts.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,6 +19,7 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.syntax.tree import Ints, Tree
 
 Floats = NDArray[np.float32]
+Bools = NDArray[np.bool_]
 
 _CHUNK_NODES = 1 << 20
 
@@ -114,9 +115,22 @@ class Forest:
         """``[P]``, the program that each window belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
-    def select(self, programs: Sequence[int] | Longs) -> "Forest":
-        """Return some of the programs, with the windows they need and no others."""
+    def select(
+        self, programs: Sequence[int] | Longs, leave: Callable[[int], Bools] | None = None
+    ) -> "Forest":
+        """Return some of the programs, with the windows they need and no others.
+
+        Args:
+            programs: Which, in the order wanted.
+            leave: Says of so many windows of the programs, one after the other, which to leave
+                out. A program never loses all: its first then stays.
+        """
         offsets, rows = select_runs(self.offsets, np.asarray(programs, np.int64))
+        if leave:
+            kept = ~leave(len(rows))
+            empty = np.add.reduceat(kept, offsets[:-1], dtype=np.int64) == 0
+            kept[offsets[:-1][empty]] = True
+            offsets, rows = np.concatenate([[0], np.cumsum(kept)])[offsets], rows[kept]
         used, window = np.unique(self.window[rows], return_inverse=True)
         layers: list[Windows] = []
         for number in range(len(self.layers) - 1, -1, -1):

@@ -37,7 +37,6 @@ class TreeCapsConfig:
     pooling: Literal["routing", "max"] = option("routing", "how static capsules come about")
     counts: Literal["exact", "log"] = option("exact", "multiplicities m as they are, or 1 + ln m")
     gated: bool = option(False, "weigh multiplicities by a learned gate of the window")
-    window_dropout: float = option(0.0, "share of a program's windows left out in training")
     secondary: int = option(0, "secondary capsules between the static and the code capsules")
     secondary_size: int = option(8, "the size of a secondary capsule")
     code_size: int = option(8, "D_cc, the size of a code capsule")
@@ -55,9 +54,10 @@ class TreeCapsConfig:
                 raise UsageError(f"{name} must be at most {most:,}")
         if len(self.hidden) > _MOST_LAYERS:
             raise UsageError(f"hidden may name at most {_MOST_LAYERS} layers")
-        for name in ("token_dropout", "window_dropout"):
-            if not 0 <= (share := getattr(self, name)) < 1:
-                raise UsageError(f"{name} must be at least 0 and below 1, not {share}")
+        if not 0 <= self.token_dropout < 1:
+            raise UsageError(
+                f"token_dropout must be at least 0 and below 1, not {self.token_dropout}"
+            )
         if self.channels * self.slices % self.capsule_size:
             raise UsageError(
                 f"capsules of size {self.capsule_size} do not divide"

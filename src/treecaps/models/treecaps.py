@@ -90,11 +90,13 @@ class TreeCaps(nn.Module):
 
     def forward(self, batch: Batch) -> Capsules:
         """Say all that the network makes of a batch of programs."""
-        primary, count, weight = self._primary(batch)
+        primary, weight = self._primary(batch)
         if self.config.pooling == "max":
             static = dynamic_max_pooling(primary, batch.window, batch.bounds)
         else:
-            static = self.variable_to_static(primary, batch.window, count, weight, batch.bounds)
+            static = self.variable_to_static(
+                primary, batch.window, batch.count, weight, batch.bounds
+            )
         below = self.secondary(static)[0] if self.secondary else static
         code, coupling = self.code(below)
         return Capsules(lengths(code), code, coupling, static)
@@ -111,8 +113,10 @@ class TreeCaps(nn.Module):
             For each program ``[n, C, a]``: for its n windows, in the order of the batch, and each
             channel, shares that sum to 1 over the static capsules.
         """
-        primary, count, weight = self._primary(batch)
-        return self.variable_to_static.coupling(primary, batch.window, count, weight, batch.bounds)
+        primary, weight = self._primary(batch)
+        return self.variable_to_static.coupling(
+            primary, batch.window, batch.count, weight, batch.bounds
+        )
 
     def _symbol_vectors(self, symbols: SymbolTensors) -> Tensor:
         """Return for each symbol the vector of its kind, plus the mean of its sub-tokens'."""
@@ -126,21 +130,18 @@ class TreeCaps(nn.Module):
             token, self.token_vectors, symbols.offsets, mode="mean"
         )
 
-    def _primary(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the capsules of the distinct windows, and the programs' counts and weights."""
+    def _primary(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the capsules of the distinct windows, and their weights in the programs."""
         config = self.config
         vectors = self._symbol_vectors(batch.symbols)
         for layer, windows in zip(self.hidden, batch.layers, strict=False):
             vectors = layer(vectors, windows).squeeze(1)  # [W, V']
         outputs = self.primary(vectors, batch.layers[-1])
         capsules = outputs.view(len(outputs), config.capsule_size, -1)
-        count = batch.count
-        if self.training and config.window_dropout:
-            count = count * (torch.rand_like(count) >= config.window_dropout)
-        weight = count
+        weight = batch.count
         if config.counts == "log":
-            weight = torch.where(count > 0, 1 + count.clamp(min=1).log(), 0)
+            weight = 1 + weight.log()
         if self.gate:
             gates = functional.softplus(self.gate(outputs.flatten(1))).squeeze(1)
             weight = weight * gates[batch.window]
-        return squash(capsules, config.squash, dim=1), count, weight  # [W, D, C]
+        return squash(capsules, config.squash, dim=1), weight  # [W, D, C]

@@ -26,6 +26,7 @@ class TrainingConfig:
         "parent", "how initial node vectors are learned from the training trees"
     )
     freeze_vectors: bool = option(False, "keep the node vectors as they begin")
+    window_dropout: float = option(0.0, "share of a program's windows that a step leaves out")
     rename: float = option(
         0.0, "share of the programs that an epoch sees blind: without their names and comments"
     )
@@ -46,5 +47,6 @@ class TrainingConfig:
             raise UsageError(f"learning_rate must be above 0, not {self.learning_rate}")
         if not 0 <= self.rename <= 1:
             raise UsageError(f"rename must be at least 0 and at most 1, not {self.rename}")
-        if not 0 <= self.val_share < 1:
-            raise UsageError(f"val_share must be at least 0 and below 1, not {self.val_share}")
+        for name in ("window_dropout", "val_share"):
+            if not 0 <= (share := getattr(self, name)) < 1:
+                raise UsageError(f"{name} must be at least 0 and below 1, not {share}")

@@ -153,12 +153,13 @@ class Fitting:
         self.best, self.history, self.best_epoch = parts["best"], history, best_epoch
 
     def _draw(self, rows: Longs, chance: np.random.Generator) -> Batch:
-        """Return the programs of a step, some of them blind."""
+        """Return the programs of a step, some of them blind, without some of their windows."""
         examples = self.data.train
-        if not examples.has_blind:
-            return Batch.of(examples.forest.select(rows))
-        blind = chance.random(len(rows)) < self.config.rename
-        return Batch.of(examples.forest.select(rows + len(examples) * blind))
+        if examples.has_blind:
+            rows = rows + len(examples) * (chance.random(len(rows)) < self.config.rename)
+        share = self.config.window_dropout
+        leave = (lambda windows: chance.random(windows) < share) if share else None
+        return Batch.of(examples.forest.select(rows, leave))
 
     def _learn(self, chance: np.random.Generator, step: Step) -> dict[str, Any]:
         order = chance.permutation(len(self.data.train))

@@ -29,9 +29,8 @@ PRESETS = {
             statics=1,
             counts="log",
             gated=True,
-            window_dropout=0.5,
         ),
-        TrainingConfig(epochs=40, learning_rate=5e-3, vectors="random"),
+        TrainingConfig(epochs=40, learning_rate=5e-3, vectors="random", window_dropout=0.5),
     ),
     # As printed; docs/paper.md has what the paper leaves open, and why it is read so.
     "paper": Preset(TreeCapsConfig(), TrainingConfig(batch_size=4)),
