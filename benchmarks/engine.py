@@ -42,7 +42,7 @@ from treecaps.syntax.tree import Tree
 from treecaps.training.presets import get_preset
 
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 200_000)
-BATCH = 32
+BATCH = 64
 MIDDLE = 300
 """The nodes of a program of middling size."""
 
@@ -76,7 +76,12 @@ def compare(corpus: Corpus, preset: str, rounds: int) -> dict[str, Any]:
         rows = rng.choice(len(corpus), BATCH, replace=len(corpus) < BATCH)
         nodes.append(sizes[rows].mean())
         run(rows, (), "", turn > 0)
-        run(rng.choice(near, BATCH), ("train", "infer"), f"_{MIDDLE}_nodes", turn > 0)
+        run(
+            rng.choice(near, BATCH, replace=len(near) < BATCH),
+            ("train", "infer"),
+            f"_{MIDDLE}_nodes",
+            turn > 0,
+        )
     result: dict[str, Any] = {"nodes_per_program": round(float(np.mean(nodes[1:])))}
     for name, times in seconds.items():
         result[f"{name}_programs_per_second"] = round(BATCH / float(np.median(times)), 1)
