@@ -13,6 +13,7 @@ from treecaps.cli.inputs import expand, read_input
 from treecaps.cli.options import json_option, program_options, workers_option
 from treecaps.cli.output import fail, is_terminal, note, progress, say, say_json
 from treecaps.errors import Failure
+from treecaps.models.bundled import DEFAULT
 
 if TYPE_CHECKING:
     from treecaps.inference.classify import Classification
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 @click.option(
     "--model",
     "folder",
-    metavar="DIR",
-    required=True,
+    metavar="MODEL",
+    default=DEFAULT,
+    show_default=True,
     type=click.Path(path_type=Path),
-    help="The folder of a trained model.",
+    help="The folder of a trained model, or the name of a bundled one.",
 )
 @click.option(
     "--top",

@@ -249,6 +249,7 @@ class _Builder:
         self.depths = depths
         self.numbers: list[dict[bytes, int]] = [{} for _ in depths]
         self.found: list[list[Windows]] = [[] for _ in depths]
+        self.first: list[tuple[Windows, Ints]] = []
         self.programs: list[tuple[Longs, Longs, Longs]] = []
 
     def add(self, trees: Sequence[Tree]) -> None:
@@ -270,20 +271,35 @@ class _Builder:
         self.programs.append((sizes, window[new], count))
 
     def _merge(self, layer: int, windows: Windows, depths: Ints) -> Longs:
-        """Return the number for good of each of a chunk's windows, and keep the new ones."""
+        """Return the number for good of each of a chunk's windows, and keep the new ones.
+
+        The windows of one chunk are distinct; those of the first are given numbers by what they
+        hold only when there is a second.
+        """
+        if not self.found[layer]:
+            self.first.append((windows, depths))
+            self.found[layer].append(windows)
+            return np.arange(len(windows))
         numbers = self.numbers[layer]
+        if not numbers:
+            self._number(numbers, *self.first[layer])
         known = len(numbers)
+        number = self._number(numbers, windows, depths)
+        self.found[layer].append(windows.select(np.flatnonzero(number >= known)))
+        return number
+
+    @staticmethod
+    def _number(numbers: dict[bytes, int], windows: Windows, depths: Ints) -> Longs:
+        """Return the numbers of windows by what they hold; new ones get the next."""
         members, shape = windows.member.astype(np.int32).tobytes(), depths.tobytes()
         bounds = (4 * windows.offsets).tolist()
-        number = np.array(
+        return np.array(
             [
                 numbers.setdefault(members[begin:end] + shape[begin:end], len(numbers))
                 for begin, end in pairwise(bounds)
             ],
             np.int64,
         )
-        self.found[layer].append(windows.select(np.flatnonzero(number >= known)))
-        return number
 
     def forest(self) -> Forest:
         sizes, windows, counts = (

@@ -7,6 +7,8 @@ from treecaps.errors import ModelError
 
 HOME = Path(treecaps.__file__).parent / "bundled"
 """A folder for each model; its name is the folder's."""
+DEFAULT = "algorithms"
+"""What names the algorithms of programs where no other model is asked for."""
 
 
 def bundled_names() -> list[str]:

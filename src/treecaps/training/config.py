@@ -15,6 +15,9 @@ class TrainingConfig:
     epochs: int = option(30, "how often the training data are gone through")
     batch_size: int = option(16, "programs a step")
     learning_rate: float = option(1e-3, "the learning rate of RAdam at the beginning")
+    token_rate: float = option(
+        10.0, "how many times faster the vectors of sub-tokens learn: most are seen rarely"
+    )
     decay: Literal["cosine", "none"] = option(
         "cosine", "how the learning rate goes down: along a cosine to zero, or not"
     )
@@ -43,8 +46,9 @@ class TrainingConfig:
                 raise UsageError(f"{name} must be at least {least}, not {value}")
             if value > MOST:
                 raise UsageError(f"{name} must be at most {MOST:,}")
-        if self.learning_rate <= 0:
-            raise UsageError(f"learning_rate must be above 0, not {self.learning_rate}")
+        for name in ("learning_rate", "token_rate"):
+            if (rate := getattr(self, name)) <= 0:
+                raise UsageError(f"{name} must be above 0, not {rate}")
         if not 0 <= self.rename <= 1:
             raise UsageError(f"rename must be at least 0 and at most 1, not {self.rename}")
         for name in ("window_dropout", "val_share"):

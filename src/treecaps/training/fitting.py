@@ -79,12 +79,25 @@ class Fitting:
                 raise UsageError(f"the network is too large: {reason}") from None
         self.network.vectors.requires_grad_(not self.config.freeze_vectors)
         self.optimizer = torch.optim.RAdam(
-            [weight for weight in self.network.parameters() if weight.requires_grad],
+            self._groups(),
             lr=self.config.learning_rate,
             weight_decay=self.config.weight_decay,
             decoupled_weight_decay=True,
         )
         self._val = list(batches(data.val.forest))
+
+    def _groups(self) -> list[dict[str, Any]]:
+        """Return the weights that learn, those of sub-tokens by themselves."""
+        words = self.network.token_vectors
+        weights = [
+            weight
+            for weight in self.network.parameters()
+            if weight.requires_grad and weight is not words
+        ]
+        groups: list[dict[str, Any]] = [{"params": weights, "faster": 1.0}]
+        if words is not None:
+            groups.append({"params": [words], "faster": self.config.token_rate})
+        return groups
 
     @property
     def finished(self) -> bool:
@@ -176,7 +189,7 @@ class Fitting:
             batch = self._draw(rows, chance)
             rate = _rate(self.config, (done + number) / (self.config.epochs * steps))
             for group in self.optimizer.param_groups:
-                group["lr"] = rate
+                group["lr"] = rate * group["faster"]
             self.optimizer.zero_grad()
             capsules: Capsules = self.network(batch)
             loss = self.network.loss(capsules, label)
@@ -196,8 +209,12 @@ class Fitting:
         }
 
     def _gradient_norm(self) -> float:
-        weights = self.optimizer.param_groups[0]["params"]
-        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        gradients = [
+            weight.grad
+            for group in self.optimizer.param_groups
+            for weight in group["params"]
+            if weight.grad is not None
+        ]
         return torch.nn.utils.get_total_norm(gradients).item()
 
     def _validate(self) -> dict[str, Any]:
