@@ -8,6 +8,7 @@ from treecaps.syntax.tree import Tree
 from treecaps.training.presets import PRESETS, Preset, apply_settings
 
 SMALL = (
+    "nodes=kinds",
     "channels=8",
     "hidden=",
     "window_dropout=0",

@@ -16,7 +16,7 @@ class TrainingConfig:
     batch_size: int = option(16, "programs a step")
     learning_rate: float = option(1e-3, "the learning rate of RAdam at the beginning")
     token_rate: float = option(
-        10.0, "how many times faster the vectors of sub-tokens learn: most are seen rarely"
+        20.0, "how many times faster the vectors of sub-tokens learn: most are seen rarely"
     )
     decay: Literal["cosine", "none"] = option(
         "cosine", "how the learning rate goes down: along a cosine to zero, or not"
