@@ -8,7 +8,8 @@ scored by networks trained on the others; without, networks learn from the one a
 the other. What is scored is never used to choose anything: no epoch is picked, the network of the
 last one counts. ``--svm`` and ``--svm-tokens`` score a linear support vector machine instead, on
 the TF-IDF of windows or of tokens, on the same parts. Networks that learn from blind programs, and
-machines on tokens, are scored as the programs are and blind.
+machines on tokens, are scored as the programs are and blind. ``--compare`` scores these three in
+turn and writes their figures to ``benchmarks/results`` and their table to ``docs/results.md``.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+import tables
 import torch
 from numpy.typing import NDArray
 
@@ -221,10 +223,35 @@ def main() -> None:
         help="a linear model on tokens, trained on the programs as they are, or also blind",
     )
     parser.add_argument("--out", type=Path, help="write JSON there")
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="score both linear models on tokens and the network, and write their table",
+    )
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     keep_memory()
     torch.set_num_threads(1)
+    if not options.compare:
+        write(measure(options), options.out)
+        return
+    for name, machine in (("svm", "plain"), ("svm-renamed", "renamed"), ("default", None)):
+        options.svm_tokens = machine
+        file = f"accuracy-{options.data.name}-tokens-{name}.json"
+        write(measure(options), tables.RESULTS / file)
+    tables.main()
+
+
+def write(result: dict[str, Any], out: Path | None) -> None:
+    text = json.dumps(result, indent=1)
+    if out:
+        out.write_text(text + "\n", encoding="utf-8")
+    else:
+        print(text)
+
+
+def measure(options: Any) -> dict[str, Any]:
+    """Return the scores of what the options ask for, and all that they depend on."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
     )
@@ -278,11 +305,7 @@ def main() -> None:
             name: [round(float(value), 4) for value in np.mean(values, 0)]
             for name, values in curves.items()
         }
-    text = json.dumps(result, indent=1)
-    if options.out:
-        options.out.write_text(text + "\n", encoding="utf-8")
-    else:
-        print(text)
+    return result
 
 
 def summarise(name: str, scores: list[Scores]) -> dict[str, Any]:

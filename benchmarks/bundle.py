@@ -13,7 +13,9 @@ import gzip
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ import torch
 
 from treecaps.data.corpus import Corpus
 from treecaps.data.duplicates import find_copies
-from treecaps.inference.evaluate import evaluate
+from treecaps.data.forest import Forest
 from treecaps.models.bundled import HOME
 from treecaps.models.trained import TrainedModel
 from treecaps.nn.memory import keep_memory
@@ -87,8 +89,65 @@ def bundle(name: str, options: Any) -> None:
         labels = [None if row in copied else label for row, label in enumerate(corpus.labels)]
         model = train(corpus, labels, val=val, preset=preset, on_epoch=tell)
         model.save(options.out / name, half=True)
-        model = TrainedModel.load(options.out / name)
-        print(name, evaluate(model, val).accuracy, file=sys.stderr)
+        add_scores(options.out / name, folder / "val.jsonl.gz")
+
+
+def add_scores(folder: Path, data: Path) -> None:
+    """Write into the card of a model how well it does on which validation programs."""
+    model = TrainedModel.load(folder)
+    val, blind = (
+        Corpus.build(data, frontend=model.frontend, comments=model.comments, blind=blind)
+        for blind in (False, True)
+    )
+    guesses = [
+        [model.labels[number] for number in lengths.argmax(1).tolist()]
+        for lengths in (
+            model.lengths(Forest.of(corpus, model.vocabulary, model.depths))
+            for corpus in (val, blind)
+        )
+    ]
+    rows = [
+        {"program": name, "language": language, "label": label, "as is": one, "blind": other}
+        for name, language, label, one, other in zip(
+            val.ids, val.languages, val.labels, *guesses, strict=True
+        )
+    ]
+    by_class = by(rows, lambda row: row["label"], "class")
+    for line in by_class:
+        wrong = Counter(
+            row["as is"]
+            for row in rows
+            if row["label"] == line["class"] and row["as is"] != row["label"]
+        )
+        line["taken for"] = ", ".join(f"{label} ({n})" for label, n in wrong.most_common(3))
+    scores = {
+        "Validation data": by(rows, lambda row: row["program"].partition("/")[0], "data"),
+        "Languages": by(rows, lambda row: row["language"], "language"),
+        "Weakest classes": sorted(by_class, key=lambda line: line["as is"])[:15],
+    }
+    replace(model, card={**model.card, "scores": scores}).save(folder, half=True)
+    for title, lines in scores.items():
+        print(title, *lines, sep="\n", file=sys.stderr)
+
+
+def by(
+    rows: list[dict[str, Any]], key: Callable[[dict[str, Any]], str], name: str
+) -> list[dict[str, Any]]:
+    """Return the accuracy of groups of answers."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return [
+        {
+            name: group,
+            "programs": len(members),
+            **{
+                kind: round(sum(row[kind] == row["label"] for row in members) / len(members), 3)
+                for kind in ("as is", "blind")
+            },
+        }
+        for group, members in sorted(groups.items())
+    ]
 
 
 if __name__ == "__main__":

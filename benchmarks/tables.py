@@ -44,14 +44,14 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def percent(name: str, key: str = "") -> str:
+def percent(name: str, key: str = "", *, blind: bool = False) -> str:
     """Return a mean and its deviation over seeds; an ensemble's with ``key="ensemble_"``."""
-    found = load(name)
-    if f"{key}mean" not in found:
+    found, end = load(name), "_blind" if blind else ""
+    if f"{key}mean{end}" not in found:
         return "-"
-    text = f"{100 * found[f'{key}mean']:.1f}"
-    several = len(found[f"{key}accuracy"]) > 1
-    return text + (f" ± {100 * found[f'{key}deviation']:.1f}" if several else "")
+    text = f"{100 * found[f'{key}mean{end}']:.1f}"
+    several = len(found[f"{key}accuracy{end}"]) > 1
+    return text + (f" ± {100 * found[f'{key}deviation{end}']:.1f}" if several else "")
 
 
 def span(found: dict[str, Any], key: str) -> str:
@@ -115,6 +115,20 @@ def kinds() -> str:
     return table((*header, "three together", "epochs"), rows)
 
 
+def words() -> str:
+    rows = []
+    for data in ("java-sort", "poj104", "python-algorithms", "cross-language", "atlas"):
+        name = f"accuracy-{data}-tokens"
+        row = [data]
+        for other in ("svm", "svm-renamed", "default"):
+            row += [percent(f"{name}-{other}"), percent(f"{name}-{other}", blind=True)]
+        row += [percent(f"{name}-default", "ensemble_", blind=blind) for blind in (False, True)]
+        rows.append(row)
+    machines = ("token SVM", "blind", "token SVM trained on blind programs too", "blind")
+    networks = ("preset `default`", "blind", "three together", "blind")
+    return table(("data", *machines, *networks), rows)
+
+
 def paper() -> str:
     rows = [
         [data, frontend, *(percent(f"accuracy-{data}-{frontend}-paper-{v}") for v in VECTORS)]
@@ -136,6 +150,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "sizes": sizes,
     "epoch": epoch,
     "kinds": kinds,
+    "words": words,
     "paper": paper,
     "table 2": table2,
 }

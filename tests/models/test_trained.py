@@ -294,3 +294,13 @@ def test_loading_does_not_load_torchs_compiler(tmp_path: Path) -> None:
         "import sys, treecaps; treecaps.load(sys.argv[1]); sys.exit('torch._dynamo' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+
+
+def test_the_card_has_the_scores_of_a_model(tmp_path: Path) -> None:
+    lines = [{"language": "c", "programs": 3, "as is": 0.5}]
+    replace(some_model(), card={"scores": {"Languages": lines}}).save(tmp_path)
+    text = (tmp_path / "README.md").read_text()
+    assert (
+        "## Languages\n\n| language | programs | as is |\n| --- | --- | --- |\n| c | 3 | 0.5 |"
+        in text
+    )

@@ -22,6 +22,8 @@ def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
         parts += ["## Data", _table(("", *data), _rows(data.values()))]
     if figures:
         parts += ["## Figures", _table(("figure", ""), [(_words(n), figures[n]) for n in figures])]
+    for title, rows in card.get("scores", {}).items():
+        parts += [f"## {title}", _table(tuple(rows[0]), [tuple(row.values()) for row in rows])]
     parts += [
         "## Network",
         f"{len(config['weights'])} network(s), {kinds} kinds of nodes,"
