@@ -79,6 +79,8 @@ def measure(path: Path, model: str) -> dict[str, Any]:
     begun = time.perf_counter()
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - begun
+    if done.returncode > 1:  # 1: some programs could not be parsed
+        raise SystemExit(done.stderr)
     parts = re.findall(r"(\w+) ([0-9.]+) s", done.stderr.splitlines()[-1])
     return {"seconds": round(seconds, 2), **{name: float(value) for name, value in parts}}
 

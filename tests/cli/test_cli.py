@@ -14,7 +14,7 @@ from tests.conftest import ROOT, read_screen
 from treecaps.syntax.tree import Tree
 
 PROGRAMS = ROOT / "examples" / "programs"
-COMMAND = [sys.executable, "-c", "from treecaps.cli.main import main; main()"]
+COMMAND = [sys.executable, "-c", "from treecaps.cli.main import run; run()"]
 
 
 def run(*words: str | Path, stdin: bytes = b"", **options: Any) -> subprocess.CompletedProcess[str]:

@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from importlib import import_module
+from typing import NoReturn
 
 import click
 
@@ -65,6 +66,22 @@ def _print_versions(ctx: click.Context, _: click.Parameter, wanted: bool) -> Non
 )
 def cli() -> None:
     """Tell what a program does from its syntax tree."""
+
+
+def run() -> NoReturn:
+    """Run the command line as a program, and end at once: unloading torch takes half a second."""
+    status: object = 0
+    try:
+        main()
+    except SystemExit as ended:
+        status = ended.code
+    logging.shutdown()
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: closed from the beginning
+        try:
+            stream.flush()
+        except OSError:
+            status = status or 2
+    os._exit(status if isinstance(status, int) else 0)
 
 
 def main() -> None:
