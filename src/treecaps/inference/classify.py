@@ -4,10 +4,11 @@ import os
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sized
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from treecaps.data.forest import Forest
 from treecaps.data.parallel import parse_programs
@@ -20,6 +21,7 @@ from treecaps.syntax.tree import Tree
 
 _CHUNK_PROGRAMS = 256
 _CHUNK_NODES = 1 << 18
+_Item = TypeVar("_Item")
 
 
 class Candidate(NamedTuple):
@@ -80,7 +82,7 @@ def classify(
         top: How many classes to name for each program.
         functions: Whether to tell the class of each function of a program, not of the whole.
         workers: How many processes parse; as many as there are cores by default.
-        times: Is told the seconds spent so far on ``parsing`` (waiting for it) and ``network``.
+        times: Is told the seconds spent so far on ``parsing`` (waiting for trees) and ``network``.
     """
     if isinstance(programs, str | bytes | Path | Program | Failure):
         raise UsageError("classify takes many programs; give a list, even for one: [program]")
@@ -110,16 +112,22 @@ def _classify(
             names.append(program.id)
             yield program
 
-    parsed = parse_programs(read(), model.frontend, comments=model.comments, workers=workers)
-    with closing(parsed) as results:
-        clock.start("parsing")
+    def prepare(
+        results: Iterable[Tree | Failure],
+    ) -> Iterator[_Prepared]:
         for chunk in _chunks(results):
-            clock.start("network")
             pieces = [
                 piece for result in chunk for piece in _pieces(names.popleft(), result, functions)
             ]
             trees = [piece.tree for piece in pieces if isinstance(piece, _Piece)]
-            answers = iter(_answer(model, trees, top))
+            yield _Prepared(pieces, Forest.of(trees, model.vocabulary, model.depths))
+
+    parsed = parse_programs(read(), model.frontend, comments=model.comments, workers=workers)
+    clock.start("parsing")
+    with closing(parsed), closing(_ahead(prepare(parsed))) as prepared:
+        for pieces, forest in prepared:
+            clock.start("network")
+            answers = iter(_answer(model, forest, top))
             clock.start(None)
             for piece in pieces:
                 if isinstance(piece, Failure):
@@ -133,6 +141,15 @@ def _classify(
                 )
             clock.start("parsing")
         clock.start(None)
+
+
+def _ahead(items: Iterator[_Item]) -> Generator[_Item]:
+    """Yield items while the next one is made in a thread of its own."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = thread.submit(next, items, None)
+            yield item
 
 
 class _Clock:
@@ -157,6 +174,13 @@ class _Piece(NamedTuple):
     tree: Tree
     function: str | None = None
     line: int | None = None
+
+
+class _Prepared(NamedTuple):
+    """What of some programs gets answers or has failed, in order, and the trees of the former."""
+
+    pieces: list[_Piece | Failure]
+    forest: Forest
 
 
 def _pieces(name: str, result: Tree | Failure, functions: bool) -> list[_Piece | Failure]:
@@ -191,11 +215,11 @@ def _chunks(results: Iterable[Tree | Failure]) -> Iterator[list[Tree | Failure]]
         yield chunk
 
 
-def _answer(model: TrainedModel, trees: list[Tree], top: int) -> list[tuple[Candidate, ...]]:
+def _answer(model: TrainedModel, forest: Forest, top: int) -> list[tuple[Candidate, ...]]:
     """Return the first classes of each tree."""
-    if not trees:
+    if not len(forest):
         return []
-    lengths = model.lengths(Forest.of(trees, model.vocabulary, model.depths))
+    lengths = model.lengths(forest)
     probabilities = model.calibration.probabilities(lengths)
     longest, classes = lengths.topk(min(top, len(model.labels)), 1)
     return [

@@ -41,8 +41,8 @@ _NEXT = "train a model with: treecaps train DATA --out FOLDER"
 _AGAIN = "get the whole folder again"
 
 # Bounds of what a network looks at in one go, so that memory does not grow with the data.
-_PROGRAMS = 64
-_WINDOWS = 1 << 14
+_PROGRAMS = 256
+_WINDOWS = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
