@@ -38,7 +38,7 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.treecaps import Capsules
 from treecaps.nn.memory import keep_memory
 from treecaps.syntax.tree import Tree
-from treecaps.training.examples import Selection, prepare
+from treecaps.training.examples import Data, Selection, prepare
 from treecaps.training.fitting import Fitting
 from treecaps.training.presets import apply_settings, get_preset
 
@@ -113,22 +113,27 @@ def parts(programs: Programs, options: Any, seed: int) -> Iterator[tuple[Rows, R
     yield from islice(division.split(labels, labels), options.parts)
 
 
-def score_network(
-    programs: Programs, learn: Rows, score: Rows, options: Any, seed: int
-) -> tuple[Scores, Scores, list[list[dict[str, Any]]]]:
-    """Return the mean accuracy of the networks, that of all together, and their histories."""
+def prepare_part(programs: Programs, learn: Rows, score: Rows, options: Any) -> Data:
+    """Return some programs to learn from and some to score, as networks take them."""
     preset = apply_settings(get_preset(options.preset), options.set)
     trees, labels, blind = programs.trees, programs.labels, programs.blind
-    data = prepare(
+    return prepare(
         Selection(trees, learn),
         [labels[row] for row in learn],
         (Selection(trees, score), [labels[row] for row in score]),
         depths=preset.network.depths,
         val_share=0,
-        seed=seed,
+        seed=0,
         tokens=preset.network.known_tokens,
         blind=None if blind is None else partial(select_again, blind),
     )
+
+
+def score_network(
+    data: Data, options: Any, seed: int
+) -> tuple[Scores, Scores, list[list[dict[str, Any]]]]:
+    """Return the mean accuracy of the networks, that of all together, and their histories."""
+    preset = apply_settings(get_preset(options.preset), options.set)
     alone, histories = [], []
     total = torch.zeros(len(data.val.forest), len(data.labels))
 
@@ -261,6 +266,7 @@ def measure(options: Any) -> dict[str, Any]:
     single: list[Scores] = []
     together: list[Scores] = []
     curves: dict[str, list[list[float]]] = {}
+    data: Data | None = None
     for seed in options.seeds:
         scores: list[tuple[Scores, Scores]] = []
         for fold, (learn, score) in enumerate(parts(programs, options, seed)):
@@ -270,9 +276,9 @@ def measure(options: Any) -> dict[str, Any]:
                 renamed = options.svm_tokens == "renamed"
                 scores.append((score_tokens(programs, learn, score, renamed),) * 2)
             else:
-                *found, histories = score_network(
-                    programs, learn, score, options, 100 * seed + fold
-                )
+                if data is None or options.folds:
+                    data = prepare_part(programs, learn, score, options)
+                *found, histories = score_network(data, options, 100 * seed + fold)
                 scores.append((found[0], found[1]))
                 for name in CURVES:
                     if name in histories[0][0]:

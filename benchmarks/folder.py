@@ -11,6 +11,7 @@ import argparse
 import gzip
 import json
 import platform
+import random
 import re
 import subprocess
 import sys
@@ -61,14 +62,16 @@ def main() -> None:
 def write_files(data: Path, most: int, folder: Path) -> list[Path]:
     """Write programs to files named as their languages ask for."""
     files = []
-    with gzip.open(data, "rt", encoding="utf-8") as lines:
-        for number, line in zip(range(most), lines, strict=False):
-            program = json.loads(line)
-            ending = language_named(program["language"]).endings[0]
-            path = folder / f"{number % 100:02}" / f"{number}{ending}"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(program["code"], encoding="utf-8", errors="replace")
-            files.append(path)
+    with gzip.open(data, "rt", encoding="utf-8") as file:
+        lines = list(file)
+    chosen = random.Random(0).sample(lines, min(most, len(lines)))
+    for number, line in enumerate(chosen):
+        program = json.loads(line)
+        ending = language_named(program["language"]).endings[0]
+        path = folder / f"{number % 100:02}" / f"{number}{ending}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(program["code"], encoding="utf-8", errors="replace")
+        files.append(path)
     return files
 
 
