@@ -34,7 +34,10 @@ MODELS = {
     "algorithms": ("atlas", "java-sort", "python-algorithms", "cross-language"),
     "poj104": ("poj104",),
 }
-SETTINGS = {"algorithms": ("epochs=20",), "poj104": ("epochs=10", "batch_size=64")}
+SETTINGS = {
+    "algorithms": ("epochs=16", "batch_size=32", "window_dropout=0.3"),
+    "poj104": ("epochs=8", "batch_size=64", "window_dropout=0.3"),
+}
 LABELS = {
     "bubblesort": "bubble-sort",
     "linkedlist": "linked-list",
@@ -89,10 +92,10 @@ def bundle(name: str, options: Any) -> None:
         labels = [None if row in copied else label for row, label in enumerate(corpus.labels)]
         model = train(corpus, labels, val=val, preset=preset, on_epoch=tell)
         model.save(options.out / name, half=True)
-        add_scores(options.out / name, folder / "val.jsonl.gz")
+        add_scores(name, options.out / name, folder / "val.jsonl.gz")
 
 
-def add_scores(folder: Path, data: Path) -> None:
+def add_scores(name: str, folder: Path, data: Path) -> None:
     """Write into the card of a model how well it does on which validation programs."""
     model = TrainedModel.load(folder)
     val, blind = (
@@ -107,8 +110,8 @@ def add_scores(folder: Path, data: Path) -> None:
         )
     ]
     rows = [
-        {"program": name, "language": language, "label": label, "as is": one, "blind": other}
-        for name, language, label, one, other in zip(
+        {"program": program, "language": language, "label": label, "as is": one, "blind": other}
+        for program, language, label, one, other in zip(
             val.ids, val.languages, val.labels, *guesses, strict=True
         )
     ]
@@ -125,7 +128,16 @@ def add_scores(folder: Path, data: Path) -> None:
         "Languages": by(rows, lambda row: row["language"], "language"),
         "Weakest classes": sorted(by_class, key=lambda line: line["as is"])[:15],
     }
-    replace(model, card={**model.card, "scores": scores}).save(folder, half=True)
+    card = {
+        **model.card,
+        "data": {
+            part: {**facts, "name": ", ".join(MODELS[name])}
+            for part, facts in model.card["data"].items()
+        },
+        "scores": scores,
+        "command": f"python benchmarks/bundle.py --data DIR --only {name}",
+    }
+    replace(model, card=card).save(folder, half=True)
     for title, lines in scores.items():
         print(title, *lines, sep="\n", file=sys.stderr)
 

@@ -140,7 +140,7 @@ def test_a_broken_model_is_said_in_a_line(broken: str, tmp_path: Path, run_here:
 @pytest.mark.parametrize(
     "words",
     [
-        ["classify", "x.c"],
+        ["classify"],
         ["classify", "--model", "m"],
         ["classify", "--model", "m", "x.c", "--top", "0"],
         ["classify", "--model", "m", "x.c", "--frontend", "ast"],

@@ -5,7 +5,7 @@ from typing import Any
 
 from treecaps.models.settings import show
 
-_CLASSES = 50
+_CLASSES = 200
 
 
 def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
