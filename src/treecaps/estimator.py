@@ -13,6 +13,7 @@ from torch import Tensor
 
 from treecaps.data.forest import Forest
 from treecaps.errors import DataError, Failure, ProgramError, UsageError
+from treecaps.models.trained import load
 from treecaps.syntax.parse import loaded_frontend
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
@@ -31,6 +32,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         language: The language of programs that are given as text, and of files.
         comments: Whether comments become nodes.
         preset: The name of a preset.
+        start: The folder of a trained model, or the name of a bundled one, to begin with.
         settings: Options of the preset to set, by name: ``{"channels": 32}``.
         epochs: Short for the setting of that name.
         ensemble: How many networks are trained and weighed against each other.
@@ -49,6 +51,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         language: str | None = None,
         comments: bool = False,
         preset: str = "default",
+        start: str | Path | None = None,
         settings: dict[str, Any] | None = None,
         epochs: int | None = None,
         ensemble: int = 1,
@@ -58,6 +61,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.language = language
         self.comments = comments
         self.preset = preset
+        self.start = start
         self.settings = settings
         self.epochs = epochs
         self.ensemble = ensemble
@@ -111,6 +115,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             trees,
             [str(label) for label in np.asarray(kept).tolist()],
             preset=preset,
+            start=None if self.start is None else load(self.start),
             seed=self.seed,
             ensemble=self.ensemble,
             frontend=self.frontend,

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.test_cli import COMMAND, PROGRAMS, run, run_in_terminal
 from tests.training.examples import LABELS, SMALL
-from treecaps.models.trained import TrainedModel
+from treecaps.models.trained import TrainedModel, load
 
 QUICK = [word for setting in SMALL for word in ("--set", setting)]
 
@@ -67,6 +67,18 @@ def test_json_and_ensembles_and_validation_data(
     assert json.loads(again.stdout) == found
 
 
+def test_a_training_starts_with_a_bundled_model(
+    run_here: Run, two_classes: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "model"
+    done = run_here("train", two_classes, "--out", out, "--start", "algorithms", "--epochs", "5")
+    assert done.returncode == 0, done.stderr
+    start, model = load("algorithms"), TrainedModel.load(out)
+    assert model.config == start.config
+    assert {*start.vocabulary.tokens} <= {*model.vocabulary.tokens}
+    assert model.labels == ("calls", "loops")
+
+
 def test_failed_programs_are_told(run_here: Run, two_classes: Path, tmp_path: Path) -> None:
     (two_classes / "loops" / "bad.py").write_text("(\n")
     words = ("train", two_classes, "--out", tmp_path / "model", *QUICK, "--frontend", "ast")
@@ -90,6 +102,8 @@ def test_wrong_words_are_said_before_the_work(
         (("--resume", "--overwrite"), "choose one"),
         (("--threads", "1000000"), "1000000 is not in the range"),
         (("--set", "channels=9999999"), "channels must be at most 1,000,000"),
+        (("--start", "algoritms"), "algoritms"),
+        (("--start", "algorithms", "--nodes", "kinds"), "--start algorithms decides what the"),
     ):
         done = run_here("train", nowhere, "--out", out, *words)
         assert (done.returncode, done.stdout) == (2, "")

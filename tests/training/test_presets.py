@@ -54,7 +54,7 @@ def test_settings_may_be_values_by_name() -> None:
     preset = apply_settings(PRESETS["default"], settings)
     assert (preset.network.hidden, preset.network.gated) == ((8,), False)
     assert (preset.training.epochs, preset.training.learning_rate) == (2, 1.0)
-    with pytest.raises(UsageError, match="epochs must be a whole number, not '2'"):
+    with pytest.raises(UsageError, match="epochs must be a whole number, or none, not '2'"):
         apply_settings(PRESETS["default"], {"epochs": "2"})
 
 
@@ -142,5 +142,5 @@ def test_there_is_no_other_preset() -> None:
 
 
 def test_types_of_fields_are_found() -> None:
-    assert types_of(TrainingConfig)["epochs"] is int
+    assert types_of(TrainingConfig)["batch_size"] is int
     assert from_text(types_of(TrainingConfig)["patience"], "none") is None

@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,16 @@ from tensorboard.backend.event_processing.event_accumulator import (
     EventAccumulator,
 )
 
-from tests.training.examples import example_labels, example_trees, small
+from tests.training.examples import LABELS, example_labels, example_trees, small
 from treecaps.data.corpus import Corpus
 from treecaps.data.forest import Forest
 from treecaps.errors import DataError, ModelError, TrainingError, UsageError
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
+from treecaps.nn.batch import Batch
 from treecaps.syntax.parse import parse_code
 from treecaps.syntax.tree import Tree
+from treecaps.training.config import TrainingConfig
 from treecaps.training.examples import blind_trees
 from treecaps.training.presets import Preset
 from treecaps.training.trainer import Interrupted, Moment, train
@@ -562,3 +565,61 @@ def test_what_cannot_be_made_blind_stays_as_it_is() -> None:
     assert kept is tree
     assert blinded.kind_names() == parsed.kind_names()
     assert b"add" not in blinded.text
+
+
+@pytest.mark.parametrize("nodes", ["kinds", "kinds+tokens"])
+def test_a_model_to_start_with_is_what_training_begins_from(nodes: str) -> None:
+    preset = small(f"nodes={nodes}")
+    trees, labels = example_trees(), example_labels()
+    other = ["x" if label == "gcd" else "y" for label in labels]
+    start = train(trees[:30], other[:30], preset=preset)
+    still = replace(preset, training=replace(preset.training, learning_rate=1e-12))
+    model = train(trees, labels, preset=still, start=start)
+    assert model.labels == tuple(LABELS)
+    known, more = start.vocabulary, model.vocabulary
+    assert known != more
+    assert {*known.kinds} < {*more.kinds}
+    assert {*known.tokens} <= {*more.tokens}
+    before, after = start.members[0].state_dict(), model.members[0].state_dict()
+    for name in before:
+        if name == "vectors":
+            kept = after[name][[more.number(kind) for kind in known.kinds]]
+        elif name == "token_vectors":
+            kept = after[name][[more.number_token(token) for token in known.tokens]]
+        elif name == "code.weight":
+            continue  # of other classes
+        else:
+            kept = after[name]
+        torch.testing.assert_close(kept, before[name])
+    if nodes == "kinds":
+        # Programs that have nothing new look the same to both, up to the static capsules.
+        old = [tree for tree in trees[:30] if known.encode(tree).all()]
+        assert old
+        statics = [
+            one.members[0](Batch.of(Forest.of(old, one.vocabulary, one.depths))).static
+            for one in (start, model)
+        ]
+        torch.testing.assert_close(*statics)
+
+
+def test_a_start_is_part_of_what_is_resumed_and_decides_the_network(tmp_path: Path) -> None:
+    start, other = (learn(seed=seed) for seed in (1, 2))
+    assert start.fingerprint() != other.fingerprint() != learn(seed=1, start=other).fingerprint()
+    wide = small("channels=16")
+    model = learn(wide, start=start, folder=tmp_path / "model")
+    assert model.config == start.config
+    with pytest.raises(UsageError, match="start"):
+        learn(wide, start=other, folder=tmp_path / "model", resume=True)
+    with pytest.raises(UsageError, match="the model to start with is for tree-sitter without"):
+        learn(start=start, comments=True)
+
+
+def test_few_programs_are_seen_more_often() -> None:
+    config = TrainingConfig(epochs=None)
+    counts = [1, 50, 320, 640, 1395, 38_999]
+    assert [config.epochs_for(count) for count in counts] == [400, 400, 80, 40, 27, 8]
+    assert TrainingConfig(epochs=3).epochs_for(50) == 3
+    moments: list[Moment] = []
+    model = learn(small("epochs=none", "batch_size=64", "patience=1"), on_step=moments.append)
+    assert {moment.epochs for moment in moments} == {400}
+    assert model.card["figures"]["epochs"] < 400

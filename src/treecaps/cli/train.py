@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from treecaps.cli.output import (
     say_json,
     say_table,
 )
+from treecaps.errors import UsageError
 
 if TYPE_CHECKING:
     from treecaps.models.trained import TrainedModel
@@ -64,6 +66,13 @@ class _Command(click.Command):
     default="default",
     show_default=True,
     help="What the network is and how it is trained.",
+)
+@click.option(
+    "--start",
+    metavar="MODEL",
+    type=click.Path(path_type=Path),
+    help="Begin with what a trained model knows of code: its folder, or the name of a bundled one."
+    " That pays where programs are few. It decides what the network is.",
 )
 @click.option(
     "--nodes",
@@ -110,6 +119,7 @@ def command(
     val: Path | None,
     out: Path,
     preset: str,
+    start: Path | None,
     nodes: str | None,
     epochs: int | None,
     settings: tuple[str, ...],
@@ -133,6 +143,7 @@ def command(
     import torch
 
     from treecaps.data.corpus import Corpus
+    from treecaps.models.trained import load
     from treecaps.nn.memory import keep_memory
     from treecaps.training import folder
     from treecaps.training.presets import PRESETS, apply_settings
@@ -142,7 +153,14 @@ def command(
     for name, value in (("nodes", nodes), ("epochs", epochs)):
         if value is not None:
             settings = (*settings, f"{name}={value}")
-    chosen = apply_settings(PRESETS[preset], settings)
+    first = load(start) if start else None
+    base = PRESETS[preset]
+    base = replace(base, network=first.config) if first else base
+    chosen = apply_settings(base, settings)
+    if chosen.network != base.network and first:
+        raise UsageError(
+            f"--start {start} decides what the network is: only how it is trained may be set"
+        )
     folder.check(out, resume=resume, overwrite=overwrite)
 
     def build(place: Path) -> Corpus:
@@ -163,11 +181,12 @@ def command(
     keep_memory()
     try:
         with progress("training") as advance:
-            on_step, on_epoch = _reporters(advance, chosen.training.epochs, ensemble)
+            on_step, on_epoch = _reporters(advance, ensemble)
             model = train(
                 corpus,
                 val=other,
                 preset=chosen,
+                start=first,
                 seed=seed,
                 ensemble=ensemble,
                 folder=out,
@@ -192,31 +211,26 @@ def command(
 
 
 def _reporters(
-    advance: Callable[[float, str], None], epochs: int, ensemble: int
+    advance: Callable[[float, str], None], ensemble: int
 ) -> "tuple[Callable[[Moment], None], Callable[[int, dict[str, Any]], None]]":
     """Return what shows progress: a bar on a terminal, a line for each epoch elsewhere."""
     watched = is_terminal(sys.stderr)
-    newest = ""
-
-    def where(member: int, epoch: int) -> str:
-        network = f"network {member + 1}/{ensemble}, " if ensemble > 1 else ""
-        return f"{network}epoch {epoch}/{epochs}"
+    where = newest = ""
 
     def on_step(moment: "Moment") -> None:
-        remark = f"{where(moment.member, moment.epoch)}, loss {moment.loss:.3f}{newest}"
-        advance(moment.share, remark)
+        nonlocal where
+        network = f"network {moment.member + 1}/{ensemble}, " if ensemble > 1 else ""
+        where = f"{network}epoch {moment.epoch}/{moment.epochs}"
+        advance(moment.share, f"{where}, loss {moment.loss:.3f}{newest}")
 
-    def on_epoch(member: int, figures: dict[str, Any]) -> None:
+    def on_epoch(_: int, figures: dict[str, Any]) -> None:
         nonlocal newest
         accuracy = figures["val_accuracy"]
         newest = "" if accuracy is None else f", validation {accuracy:.1%}"
         if "val_accuracy_blind" in figures:
             newest += f", blind {figures['val_accuracy_blind']:.1%}"
         if not watched:
-            note(
-                f"{where(member, figures['epoch'])}: loss {figures['loss']:.3f}{newest},"
-                f" {figures['seconds']:.1f} s"
-            )
+            note(f"{where}: loss {figures['loss']:.3f}{newest}, {figures['seconds']:.1f} s")
 
     return on_step, on_epoch
 

@@ -67,6 +67,10 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.kinds)
 
+    def __or__(self, other: "Vocabulary") -> "Vocabulary":
+        """Return the vocabulary of all that either knows."""
+        return Vocabulary({*self.kinds, *other.kinds}, {*self.tokens, *other.tokens})
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and (self.kinds, self.tokens) == (
             other.kinds,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import xxhash
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
@@ -96,6 +97,14 @@ class TrainedModel:
     def probabilities(self, forest: Forest) -> Tensor:
         """Return the calibrated probability ``[B, classes]`` of each class."""
         return self.calibration.probabilities(self.lengths(forest))
+
+    def fingerprint(self) -> str:
+        """Return a digest of all that answers depend on."""
+        digest = xxhash.xxh3_128(repr((self.vocabulary.to_json(), self.labels)).encode())
+        for member in self.members:
+            for tensor in member.state_dict().values():
+                digest.update(tensor.numpy().tobytes())
+        return digest.hexdigest()
 
     def save(
         self, folder: str | Path, beside: dict[str, bytes] | None = None, *, half: bool = False

@@ -130,6 +130,7 @@ def prepare(
     seed: int,
     tokens: int = 0,
     blind: Blinder | None = None,
+    known: Vocabulary | None = None,
 ) -> Data:
     """Turn labelled trees into what networks learn from.
 
@@ -142,6 +143,7 @@ def prepare(
         seed: What chance begins with when it is set aside.
         tokens: How many sub-tokens to know.
         blind: Makes the trees blind, where networks are to see them so as well.
+        known: What networks know already; what the trees have beside it is added.
     """
     rows = _labelled(trees, labels, "training")
     names = sorted({str(label) for label in labels if label is not None})
@@ -167,6 +169,8 @@ def prepare(
         (seen, blind(seen)) if blind else (seen,) for seen in (chosen_trees, val_trees)
     )
     vocabulary = Vocabulary.of(chain(*every), tokens)
+    if known is not None:
+        vocabulary |= known
     facts["training"] |= {"programs": len(label), "classes": len(names)}
     facts["validation"] |= {"programs": len(val_label), "classes": len(np.unique(val_label))}
     return Data(

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from treecaps.data.symbols import Longs
+from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, TrainingError, UsageError
-from treecaps.models.trained import batches
+from treecaps.models.trained import TrainedModel, batches
 from treecaps.models.treecaps import Capsules, TreeCaps
 from treecaps.nn.batch import Batch
 from treecaps.training.config import TrainingConfig
@@ -53,6 +54,27 @@ def check_size(preset: Preset, data: Data) -> None:
         )
 
 
+@torch.no_grad()
+def inherit(network: TreeCaps, vocabulary: Vocabulary, model: TrainedModel) -> None:
+    """Give a network all that another knows of code; classes it learns anew.
+
+    Args:
+        network: A network like that of the model.
+        vocabulary: What it knows of nodes: all that the model does, and perhaps more.
+        model: Where the other comes from, its first network.
+    """
+    other = model.members[0].state_dict()
+    rows = {
+        "vectors": [vocabulary.number(kind) for kind in model.vocabulary.kinds],
+        "token_vectors": [vocabulary.number_token(token) for token in model.vocabulary.tokens],
+    }
+    for name, weight in network.state_dict().items():
+        if name in rows:
+            weight[rows[name]] = other[name]
+        elif not name.startswith("code."):
+            weight.copy_(other[name])
+
+
 class Fitting:
     """A network on its way through the epochs.
 
@@ -63,10 +85,14 @@ class Fitting:
         preset: The network, and how it is trained.
         data: What it learns from.
         seed: What chance begins with.
+        start: A model of the same network to begin with; its vocabulary is part of the data's.
     """
 
-    def __init__(self, preset: Preset, data: Data, seed: int) -> None:
-        self.config, self.data, self.seed = preset.training, data, seed
+    def __init__(
+        self, preset: Preset, data: Data, seed: int, start: TrainedModel | None = None
+    ) -> None:
+        self.config, self.data, self.seed, self.start = preset.training, data, seed, start
+        self.epochs = self.config.epochs_for(len(data.train))
         self.history: list[dict[str, Any]] = []
         self.best: dict[str, Tensor] = {}
         self.best_epoch = 0
@@ -103,12 +129,15 @@ class Fitting:
     def finished(self) -> bool:
         """Whether all epochs are done, or patience is at its end."""
         epochs, patience = len(self.history), self.config.patience
-        return epochs >= self.config.epochs or (
+        return epochs >= self.epochs or (
             patience is not None and len(self.data.val) > 0 and epochs - self.best_epoch >= patience
         )
 
     def begin(self) -> None:
-        """Give the network the vectors it starts from, learned from the training trees."""
+        """Give the network what it starts from: another's weights, or vectors of the trees."""
+        if self.start:
+            inherit(self.network, self.data.vocabulary, self.start)
+            return
         size = self.network.config.vector_size
         try:
             vectors = learn_vectors(self.data.trees, self.config.vectors, size, self.seed)
@@ -187,7 +216,7 @@ class Fitting:
             rows = order[number * size : (number + 1) * size]
             label = self.data.train.label[rows]
             batch = self._draw(rows, chance)
-            rate = _rate(self.config, (done + number) / (self.config.epochs * steps))
+            rate = _rate(self.config, (done + number) / (self.epochs * steps))
             for group in self.optimizer.param_groups:
                 group["lr"] = rate * group["faster"]
             self.optimizer.zero_grad()

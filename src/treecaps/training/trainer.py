@@ -34,10 +34,11 @@ _MAX_SEED = 2**32
 
 @dataclass(frozen=True)
 class Moment:
-    """Where a training is: in which epoch of which network, how much of all is done."""
+    """Where a training is: in which of the epochs of which network, how much of all is done."""
 
     member: int
     epoch: int
+    epochs: int
     share: float
     loss: float
 
@@ -60,6 +61,7 @@ def train(
     *,
     val: Corpus | tuple[Sequence[Tree], Labels] | None = None,
     preset: Preset | str = "default",
+    start: TrainedModel | None = None,
     seed: int = 0,
     ensemble: int = 1,
     frontend: str = "tree-sitter",
@@ -78,6 +80,8 @@ def train(
         labels: The class of each tree; trees without one are left out.
         val: Data to choose the best epoch with; by default a share of the training data.
         preset: The network and how it is trained, or the name of a preset.
+        start: A model whose first network all begin with: they know what it does of code, and
+            learn what it does not. It decides what the network is, whatever the preset says.
         seed: The same data, options and seed give the same model.
         ensemble: How many networks are trained, with ``seed``, ``seed + 1`` and so on.
         frontend: The front end that made the trees, unless they are a corpus.
@@ -107,6 +111,10 @@ def train(
         labels = trees.labels if labels is None else labels
     if labels is None:
         raise UsageError("trees that are no corpus need labels")
+    if start:
+        preset = replace(preset, network=start.config)
+        parser = start.frontend, start.comments
+        _compare("the model to start with is for", parser, (frontend, comments))
     data = prepare(
         trees,
         labels,
@@ -118,6 +126,7 @@ def train(
         blind=partial(blind_trees, frontend=frontend, comments=comments)
         if preset.training.rename and preset.network.known_tokens
         else None,
+        known=start.vocabulary if start else None,
     )
     run = {
         "data": data.fingerprint(),
@@ -125,6 +134,7 @@ def train(
         "ensemble": ensemble,
         "network": to_json(preset.network),
         "training": to_json(preset.training),
+        **({"start": start.fingerprint()} if start else {}),
     }
     card: dict[str, Any] = {
         "data": data.facts,
@@ -135,7 +145,7 @@ def train(
         card["command"] = command
     checkpoint = Checkpoint(home / CHECKPOINT, run) if home else None
     check_size(preset, data)
-    training = _Training(preset, data, home, checkpoint, frontend, comments, card)
+    training = _Training(preset, data, start, home, checkpoint, frontend, comments, card)
     # What was there before is touched when the data are known to be good, not earlier.
     with claim(home, resume=resume, overwrite=overwrite) if home else nullcontext():
         if home and resume and is_complete(home):
@@ -161,19 +171,25 @@ def _validation_data(
         if not isinstance(val, tuple | list) or len(val) != 2:
             raise UsageError("validation data are a corpus, or val=(trees, labels)")
         return val[0], val[1]
-    parsed_by = val.about["frontend"], val.about["comments"]
-    if parsed_by != (frontend, comments):
-        raise UsageError(
-            f"the training data were parsed by {spell_parser(frontend, comments)},"
-            f" but {val.name} by {spell_parser(*parsed_by)}"
-        )
+    parser = val.about["frontend"], val.about["comments"]
+    _compare(f"{val.name} by", parser, (frontend, comments))
     return val, val.labels
+
+
+def _compare(what: str, parser: tuple[str, bool], wanted: tuple[str, bool]) -> None:
+    """Complain of what is for other trees than the training data are."""
+    if parser != wanted:
+        raise UsageError(
+            f"the training data were parsed by {spell_parser(*wanted)},"
+            f" but {what} {spell_parser(*parser)}"
+        )
 
 
 @dataclass
 class _Training:
     preset: Preset
     data: Data
+    start: TrainedModel | None
     home: Path | None
     checkpoint: Checkpoint | None
     frontend: str
@@ -205,16 +221,15 @@ class _Training:
 
     def _fit(self, number: int, on_step: OnStep, on_epoch: OnEpoch) -> None:
         seed, members = self.card["run"]["seed"], self.card["run"]["ensemble"]
-        fitting = Fitting(self.preset, self.data, seed + number)
+        fitting = Fitting(self.preset, self.data, seed + number, self.start)
         if not (self.checkpoint and self.checkpoint.restore(number, fitting)):
             fitting.begin()
         self.fittings.append(fitting)
-        epochs = self.preset.training.epochs
 
         def step(share: float, loss: float) -> None:
             epoch = len(fitting.history)
-            done = (number + (epoch + share) / epochs) / members
-            on_step(Moment(number, epoch + 1, done, loss))
+            done = (number + (epoch + share) / fitting.epochs) / members
+            on_step(Moment(number, epoch + 1, fitting.epochs, done, loss))
 
         logs = Logs(self.home / LOGS / str(number), fitting.history) if self.home else None
         try:
