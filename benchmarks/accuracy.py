@@ -9,7 +9,9 @@ the other. What is scored is never used to choose anything: no epoch is picked, 
 last one counts. ``--svm`` and ``--svm-tokens`` score a linear support vector machine instead, on
 the TF-IDF of windows or of tokens, on the same parts. Networks that learn from blind programs, and
 machines on tokens, are scored as the programs are and blind. ``--compare`` scores these three in
-turn and writes their figures to ``benchmarks/results`` and their table to ``docs/results.md``.
+turn and writes their figures to ``benchmarks/results`` and their table to ``docs/results.md``; with
+``--start`` it scores networks that begin with a model, and adds them to what is there. ``--from``
+and ``--to`` take the programs of one language to learn from, and those of another to score.
 """
 
 import argparse
@@ -19,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -35,12 +37,13 @@ import treecaps
 from treecaps.data.corpus import Corpus
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
+from treecaps.models.trained import load
 from treecaps.models.treecaps import Capsules
 from treecaps.nn.memory import keep_memory
 from treecaps.syntax.tree import Tree
 from treecaps.training.examples import Data, Selection, prepare
 from treecaps.training.fitting import Fitting
-from treecaps.training.presets import apply_settings, get_preset
+from treecaps.training.presets import Preset, apply_settings, get_preset
 
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -70,12 +73,14 @@ class Programs:
         trees: Their trees.
         blind: Their trees without names and comments, where they are needed.
         labels: Their classes.
+        languages: Their languages.
         train: How many are for training.
     """
 
     trees: Both
     blind: Both | None
     labels: list[str]
+    languages: list[str]
     train: int
 
     @classmethod
@@ -92,18 +97,26 @@ class Programs:
             return Both(first, second)
 
         trees = both(blind=False)
-        preset = apply_settings(get_preset(options.preset), options.set)
+        preset = preset_of(options)
         sees_blind = preset.network.known_tokens and preset.training.rename
         blind = both(blind=True) if sees_blind or options.svm_tokens else None
         if blind is not None and len(blind) != len(trees):
             raise SystemExit("some programs cannot be made blind: the two sides would not match")
         labels = [label or "" for label in (*trees.first.labels, *trees.second.labels)]
-        return cls(trees, blind, labels, len(trees.first))
+        languages = [*trees.first.languages, *trees.second.languages]
+        return cls(trees, blind, labels, languages, len(trees.first))
 
 
 def parts(programs: Programs, options: Any, seed: int) -> Iterator[tuple[Rows, Rows]]:
     """Yield rows to learn from and rows to score."""
     labels = programs.labels
+    if options.from_language:
+        languages = np.array(programs.languages)
+        learn, score = (
+            np.flatnonzero(languages == one) for one in (options.from_language, options.to_language)
+        )
+        yield learn, score
+        return
     if not options.folds:
         yield np.arange(programs.train), np.arange(programs.train, len(labels))
         return
@@ -115,7 +128,7 @@ def parts(programs: Programs, options: Any, seed: int) -> Iterator[tuple[Rows, R
 
 def prepare_part(programs: Programs, learn: Rows, score: Rows, options: Any) -> Data:
     """Return some programs to learn from and some to score, as networks take them."""
-    preset = apply_settings(get_preset(options.preset), options.set)
+    preset = preset_of(options)
     trees, labels, blind = programs.trees, programs.labels, programs.blind
     return prepare(
         Selection(trees, learn),
@@ -126,14 +139,24 @@ def prepare_part(programs: Programs, learn: Rows, score: Rows, options: Any) -> 
         seed=0,
         tokens=preset.network.known_tokens,
         blind=None if blind is None else partial(select_again, blind),
+        known=load(options.start).vocabulary if options.start else None,
     )
+
+
+def preset_of(options: Any) -> Preset:
+    """Return what is trained and how."""
+    preset = get_preset(options.preset)
+    if options.start:
+        preset = replace(preset, network=load(options.start).config)
+    return apply_settings(preset, options.set)
 
 
 def score_network(
     data: Data, options: Any, seed: int
 ) -> tuple[Scores, Scores, list[list[dict[str, Any]]]]:
     """Return the mean accuracy of the networks, that of all together, and their histories."""
-    preset = apply_settings(get_preset(options.preset), options.set)
+    preset = preset_of(options)
+    start = load(options.start) if options.start else None
     alone, histories = [], []
     total = torch.zeros(len(data.val.forest), len(data.labels))
 
@@ -142,7 +165,7 @@ def score_network(
         return right.view(-1, len(data.val)).mean(1).numpy()
 
     for member in range(options.ensemble):
-        fitting = Fitting(preset, data, seed + 1000 * member)
+        fitting = Fitting(preset, data, seed + 1000 * member, start)
         fitting.begin()
         while not fitting.finished:
             fitting.run_epoch(lambda *_: None)
@@ -219,6 +242,9 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--folds", type=int, default=0)
     parser.add_argument("--parts", type=int, metavar="N", help="score only the first N folds")
+    parser.add_argument("--from", dest="from_language", metavar="LANGUAGE")
+    parser.add_argument("--to", dest="to_language", metavar="LANGUAGE")
+    parser.add_argument("--start", type=Path, metavar="MODEL", help="begin with a trained model")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--ensemble", type=int, default=1)
     parser.add_argument("--svm", type=int, metavar="DEPTH", help="a linear model on such windows")
@@ -240,9 +266,10 @@ def main() -> None:
     if not options.compare:
         write(measure(options), options.out)
         return
-    for name, machine in (("svm", "plain"), ("svm-renamed", "renamed"), ("default", None)):
+    compared = (("svm", "plain"), ("svm-renamed", "renamed"), ("default", None))
+    for name, machine in (("start", None),) if options.start else compared:
         options.svm_tokens = machine
-        file = f"accuracy-{options.data.name}-tokens-{name}.json"
+        file = f"accuracy-{describe_data(options)}-tokens-{name}.json"
         write(measure(options), tables.RESULTS / file)
     tables.main()
 
@@ -290,7 +317,7 @@ def measure(options: Any) -> dict[str, Any]:
         if not (curves or options.folds):
             break  # there is no chance in it
     result: dict[str, Any] = {
-        "data": options.data.name,
+        "data": describe_data(options),
         "split": describe_split(options),
         "frontend": options.frontend,
         **describe_model(options),
@@ -334,12 +361,23 @@ def describe_model(options: Any) -> dict[str, str]:
         if options.svm_tokens == "renamed":
             model += ", trained on blind programs too"
     else:
-        nodes = apply_settings(get_preset(options.preset), options.set).network.nodes
+        nodes = preset_of(options).network.nodes
         model = f"treecaps, preset {options.preset}"
+        if options.start:
+            model += f", begun with the model {options.start.name}"
     return {"nodes": nodes, "model": model}
 
 
+def describe_data(options: Any) -> str:
+    name: str = options.data.name
+    if options.from_language:
+        name += f"-{options.from_language}-to-{options.to_language}"
+    return name
+
+
 def describe_split(options: Any) -> str:
+    if options.from_language:
+        return f"trained on {options.from_language}, scored on {options.to_language}, train+val"
     if not options.folds:
         return "trained on train, scored on val"
     some = f", {options.parts} of them scored" if options.parts else ""

@@ -126,7 +126,8 @@ def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tens
         words = [network.token_vectors[list(t)].mean(0) if t else none for t in nodes.tokens]
         x = x + torch.stack(words)
     for layer in network.hidden:
-        x = convolve(layer, x, nodes)[:, 0]  # type: ignore[arg-type]
+        y = convolve(layer, x, nodes)[:, 0]  # type: ignore[arg-type]
+        x = x + y if config.residual and x.shape == y.shape else y
     y = convolve(network.primary, x, nodes)
     gate = torch.ones(len(x), dtype=x.dtype)
     if network.gate is not None:

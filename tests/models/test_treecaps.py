@@ -42,6 +42,7 @@ VARIANTS = {
     "small capsules": replace(SMALL, capsule_size=2),
     "deep windows": replace(SMALL, window_depth=3),
     "stacked": replace(SMALL, hidden=(7, 6)),
+    "residual": replace(SMALL, vector_size=7, hidden=(7, 7, 6), residual=True),
     "stacked deep windows": replace(SMALL, hidden=(7,), window_depth=3),
     "gated": replace(SMALL, gated=True),
     "tokens": replace(SMALL, nodes="kinds+tokens", hidden=(5,)),

@@ -22,7 +22,8 @@ from treecaps.nn.batch import Batch
 from treecaps.syntax.parse import parse_code
 from treecaps.syntax.tree import Tree
 from treecaps.training.config import TrainingConfig
-from treecaps.training.examples import blind_trees
+from treecaps.training.examples import blind_trees, prepare
+from treecaps.training.fitting import Fitting
 from treecaps.training.presets import Preset
 from treecaps.training.trainer import Interrupted, Moment, train
 
@@ -623,3 +624,18 @@ def test_few_programs_are_seen_more_often() -> None:
     model = learn(small("epochs=none", "batch_size=64", "patience=1"), on_step=moments.append)
     assert {moment.epochs for moment in moments} == {400}
     assert model.card["figures"]["epochs"] < 400
+
+
+def test_cross_entropy_counts_beside_the_margin_loss() -> None:
+    labels = example_labels()
+    data = prepare(example_trees(), labels, None, depths=(2,), val_share=0.5, seed=0)
+    label = data.val.label
+    losses = []
+    for entropy in (0.0, 0.3):
+        fitting = Fitting(small(f"entropy={entropy}", "learning_rate=1e-12"), data, seed=0)
+        fitting.begin()
+        losses.append(fitting.run_epoch(lambda *_: None)["val_loss"])
+    with torch.no_grad():
+        lengths = fitting.network(Batch.of(data.val.forest)).lengths
+    surprise = -torch.log_softmax(10 * lengths, 1)[torch.arange(len(label)), label].mean()
+    assert losses[1] - losses[0] == pytest.approx(0.3 * surprise.item(), rel=1e-4)

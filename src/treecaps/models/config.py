@@ -25,6 +25,9 @@ class TreeCapsConfig:
     token_dropout: float = option(0.0, "share of the sub-tokens made unknown in training")
     vector_size: int = option(30, "V, the size of a node kind's vector")
     hidden: tuple[int, ...] = option((), "sizes of the convolution layers before the capsules")
+    residual: bool = option(
+        False, "add to what a hidden layer says of a node what was said before, if sizes agree"
+    )
     window_depth: int = option(2, "d, the depth of a convolution window")
     channels: int = option(128, "V', the outputs of a convolution slice")
     slices: int = option(8, "epsilon, the convolution slices of the capsule layer")

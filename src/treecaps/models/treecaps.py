@@ -59,7 +59,8 @@ class TreeCaps(nn.Module):
         # Words begin quieter than kinds: as loud, blind programs scored a point less in a trial.
         self.token_vectors = new_weight(tokens, config.vector_size, std=0.3) if tokens else None
         self.hidden = nn.ModuleList(
-            TreeConvolution(inputs, outputs) for inputs, outputs in pairwise(sizes)
+            TreeConvolution(inputs, outputs, residual=config.residual and inputs == outputs)
+            for inputs, outputs in pairwise(sizes)
         )
         self.primary = TreeConvolution(sizes[-1], config.channels, config.slices)
         outputs = config.channels * config.slices

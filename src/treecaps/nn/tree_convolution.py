@@ -98,14 +98,18 @@ class TreeConvolution(nn.Module):
         inputs: V, the size of a member's vector.
         channels: V', the size of the output.
         slices: How many such convolutions stand side by side, each with weights of its own.
+        residual: Whether the sum of the members by their first weights is added to y: in windows
+            of depth 2, the vector of the node itself. The output must have its size.
 
     Shapes:
         vectors ``[N, V]``, windows W over them; output ``[W, slices, V']``.
     """
 
-    def __init__(self, inputs: int, channels: int, slices: int = 1) -> None:
+    def __init__(
+        self, inputs: int, channels: int, slices: int = 1, *, residual: bool = False
+    ) -> None:
         super().__init__()
-        self.channels, self.slices = channels, slices
+        self.channels, self.slices, self.residual = channels, slices, residual
         # Of the order of 0.1, which learns at once; the 0.01 of the published code stalls.
         bound = math.sqrt(3 / (3 * inputs))
         self.weight = nn.Parameter(torch.empty(3 * inputs, channels * slices))
@@ -116,4 +120,6 @@ class TreeConvolution(nn.Module):
         """Convolve every window once."""
         sums = gather_windows(vectors, windows)
         outputs: Tensor = _Tanh.apply(torch.addmm(self.bias, sums, self.weight))  # type: ignore[no-untyped-call]
+        if self.residual:
+            outputs = outputs + sums[:, : outputs.shape[1]]
         return outputs.view(len(outputs), self.slices, self.channels)

@@ -25,6 +25,9 @@ class TrainingConfig:
         "cosine", "how the learning rate goes down: along a cosine to zero, or not"
     )
     weight_decay: float = option(0.0, "decoupled weight decay")
+    entropy: float = option(
+        0.0, "how much the cross-entropy of the capsules' lengths counts beside the margin loss"
+    )
     patience: int | None = option(
         None, "stop after so many epochs in a row that were no better on validation data"
     )
@@ -44,6 +47,7 @@ class TrainingConfig:
             ("batch_size", self.batch_size, 1),
             ("patience", 1 if self.patience is None else self.patience, 1),
             ("weight_decay", self.weight_decay, 0),
+            ("entropy", self.entropy, 0),
         ):
             if value < least:
                 raise UsageError(f"{name} must be at least {least}, not {value}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from treecaps.data.symbols import Longs
 from treecaps.data.vocabulary import Vocabulary
@@ -26,6 +27,8 @@ Step = Callable[[float, float], None]
 
 _LOWER_RATE = 1e-3
 """The highest learning rate to suggest after one that was too high."""
+_SHARPNESS = 10
+"""What the lengths of capsules, 0 to 1, are multiplied by for their cross-entropy."""
 _BYTES_A_WEIGHT = 4 * 4
 """A weight, its gradient and the two moments of the optimizer."""
 
@@ -221,7 +224,7 @@ class Fitting:
                 group["lr"] = rate * group["faster"]
             self.optimizer.zero_grad()
             capsules: Capsules = self.network(batch)
-            loss = self.network.loss(capsules, label)
+            loss = self._loss(capsules, label)
             loss.backward()  # type: ignore[no-untyped-call]
             norm = self._gradient_norm()
             if not math.isfinite(loss.item() + norm):
@@ -293,7 +296,14 @@ class Fitting:
         known = label != UNKNOWN
         if not bool(known.all()):
             capsules = Capsules(**{name: value[known] for name, value in vars(capsules).items()})
-        return self.network.loss(capsules, label[known]).item()
+        return self._loss(capsules, label[known]).item()
+
+    def _loss(self, capsules: Capsules, label: Tensor) -> Tensor:
+        loss = self.network.loss(capsules, label)
+        if self.config.entropy:
+            surprise = cross_entropy(_SHARPNESS * capsules.lengths, label)
+            loss = loss + self.config.entropy * surprise
+        return loss
 
     def _is_best(self) -> bool:
         if not self.best_epoch or not len(self.data.val):

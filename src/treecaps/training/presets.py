@@ -27,13 +27,19 @@ PRESETS = {
             nodes="kinds+tokens",
             vector_size=64,
             hidden=(64, 64, 64, 64),
+            residual=True,
             channels=32,
             statics=1,
             counts="log",
             gated=True,
         ),
         TrainingConfig(
-            epochs=None, learning_rate=5e-3, vectors="random", window_dropout=0.5, rename=0.5
+            epochs=None,
+            learning_rate=5e-3,
+            entropy=0.3,
+            vectors="random",
+            window_dropout=0.5,
+            rename=0.5,
         ),
     ),
     # As printed; docs/paper.md has what the paper leaves open, and why it is read so.
