@@ -36,7 +36,7 @@ PRESETS = {
         TrainingConfig(
             epochs=None,
             learning_rate=5e-3,
-            entropy=0.3,
+            entropy=1.0,
             vectors="random",
             window_dropout=0.5,
             rename=0.5,
