@@ -41,9 +41,9 @@ MODELS: dict[str, tuple[str, ...]] = {
 }
 BUNDLED = ("algorithms", "poj104")
 SETTINGS = {
-    "algorithms": ("epochs=16", "batch_size=32", "window_dropout=0.3"),
-    "poj104": ("epochs=8", "batch_size=64", "window_dropout=0.3"),
-    "atlas": ("epochs=12", "batch_size=32", "window_dropout=0.3"),
+    "algorithms": ("epochs=14", "window_dropout=0.3"),
+    "poj104": ("epochs=6", "batch_size=32", "window_dropout=0.3"),
+    "atlas": ("epochs=10", "window_dropout=0.3"),
 }
 LABELS = {
     "bubblesort": "bubble-sort",
