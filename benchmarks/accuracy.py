@@ -16,8 +16,6 @@ and ``--to`` take the programs of one language to learn from, and those of anoth
 
 import argparse
 import json
-import platform
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -32,8 +30,8 @@ import scipy.sparse
 import tables
 import torch
 from numpy.typing import NDArray
+from origin import origin
 
-import treecaps
 from treecaps.data.corpus import Corpus
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
@@ -284,9 +282,6 @@ def write(result: dict[str, Any], out: Path | None) -> None:
 
 def measure(options: Any) -> dict[str, Any]:
     """Return the scores of what the options ask for, and all that they depend on."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
     programs = Programs.load(options)
     matrix = count_windows(programs.trees, options.svm) if options.svm else None
     begun = time.perf_counter()
@@ -325,10 +320,7 @@ def measure(options: Any) -> dict[str, Any]:
         "seeds": options.seeds[: len(single)],
         **summarise("", single),
         "seconds": round(time.perf_counter() - begun),
-        "command": "python benchmarks/accuracy.py " + " ".join(_public(sys.argv[1:])),
-        "commit": commit.stdout.strip(),
-        "treecaps": treecaps.__version__,
-        "python": platform.python_version(),
+        **origin(),
         "torch": torch.__version__,
     }
     if options.ensemble > 1:
@@ -382,14 +374,6 @@ def describe_split(options: Any) -> str:
         return "trained on train, scored on val"
     some = f", {options.parts} of them scored" if options.parts else ""
     return f"{options.folds}-fold cross-validation on train+val{some}"
-
-
-def _public(arguments: list[str]) -> list[str]:
-    """Leave out where results go."""
-    if "--out" in arguments:
-        place = arguments.index("--out")
-        return arguments[:place] + arguments[place + 2 :]
-    return arguments
 
 
 if __name__ == "__main__":

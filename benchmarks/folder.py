@@ -10,7 +10,6 @@ classified in the same way.
 import argparse
 import gzip
 import json
-import platform
 import random
 import re
 import subprocess
@@ -21,7 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import treecaps
+from origin import origin
+
 from treecaps.models.bundled import DEFAULT
 from treecaps.syntax.languages import language_named
 
@@ -49,8 +49,7 @@ def main() -> None:
         "rounds": rounds,
         "one_file": one,
         "one_file_seconds": round(median(taken["seconds"] for taken in one), 2),
-        "treecaps": treecaps.__version__,
-        "python": platform.python_version(),
+        **origin(),
     }
     if options.json:
         print(json.dumps(result, indent=1))

@@ -9,13 +9,13 @@ validation programs of the others.
 
 import argparse
 import json
-import platform
 import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import treecaps
+from origin import origin
+
 from treecaps.data.dataset import DataSet
 from treecaps.inference.classify import Classification, classify
 from treecaps.models.bundled import DEFAULT
@@ -50,8 +50,7 @@ def main() -> None:
         "of its classes": {
             name: share(DataSet(options.data / name / "val.jsonl.gz")) for name in OWN
         },
-        "treecaps": treecaps.__version__,
-        "python": platform.python_version(),
+        **origin(),
     }
     if options.json:
         print(json.dumps(result, indent=1))

@@ -639,3 +639,22 @@ def test_cross_entropy_counts_beside_the_margin_loss() -> None:
         lengths = fitting.network(Batch.of(data.val.forest)).lengths
     surprise = -torch.log_softmax(10 * lengths, 1)[torch.arange(len(label)), label].mean()
     assert losses[1] - losses[0] == pytest.approx(0.3 * surprise.item(), rel=1e-4)
+
+
+def test_what_comes_before_training_is_told() -> None:
+    told: list[tuple[str, float]] = []
+    learn(
+        small("nodes=kinds+tokens", "epochs=1"),
+        on_prepare=lambda *what_and_share: told.append(what_and_share),
+    )
+    shares: dict[str, list[float]] = {}
+    for what, share in told:
+        shares.setdefault(what, []).append(share)
+    assert list(shares) == [
+        "making programs blind",
+        "gathering kinds and words",
+        "sharing windows",
+    ]
+    for values in shares.values():
+        assert min(values) == 0
+        assert 0.7 < max(values) < 1

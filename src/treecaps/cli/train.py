@@ -193,6 +193,7 @@ def command(
                 resume=resume,
                 overwrite=overwrite,
                 command=shlex.join(["treecaps", *sys.argv[1:]]),
+                on_prepare=lambda what, share: advance(0.0, f"{what}, {share:.0%}"),
                 on_step=on_step,
                 on_epoch=on_epoch,
             )

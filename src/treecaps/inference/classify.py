@@ -112,9 +112,7 @@ def _classify(
             names.append(program.id)
             yield program
 
-    def prepare(
-        results: Iterable[Tree | Failure],
-    ) -> Iterator[_Prepared]:
+    def prepare(results: Iterable[Tree | Failure]) -> Iterator[_Prepared]:
         for chunk in _chunks(results):
             pieces = [
                 piece for result in chunk for piece in _pieces(names.popleft(), result, functions)

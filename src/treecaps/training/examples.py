@@ -3,7 +3,7 @@
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
@@ -36,6 +36,8 @@ _NAMED = 5
 
 Blinder = Callable[[Sequence[Tree]], Sequence[Tree]]
 """Returns the trees of the same programs, blind."""
+OnPrepare = Callable[[str, float], None]
+"""Called with what is being done before training begins, and the share of it that is."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,7 @@ def prepare(
     tokens: int = 0,
     blind: Blinder | None = None,
     known: Vocabulary | None = None,
+    on_prepare: OnPrepare | None = None,
 ) -> Data:
     """Turn labelled trees into what networks learn from.
 
@@ -144,6 +147,7 @@ def prepare(
         tokens: How many sub-tokens to know.
         blind: Makes the trees blind, where networks are to see them so as well.
         known: What networks know already; what the trees have beside it is added.
+        on_prepare: Called now and then.
     """
     rows = _labelled(trees, labels, "training")
     names = sorted({str(label) for label in labels if label is not None})
@@ -168,7 +172,12 @@ def prepare(
     every, val_every = (
         (seen, blind(seen)) if blind else (seen,) for seen in (chosen_trees, val_trees)
     )
-    vocabulary = Vocabulary.of(chain(*every), tokens)
+
+    def share_windows(parts: tuple[Sequence[Tree], ...]) -> Forest:
+        watched = _watch(parts, "sharing windows", on_prepare)
+        return Forest.of(watched, vocabulary, depths)
+
+    vocabulary = Vocabulary.of(_watch(every, "gathering kinds and words", on_prepare), tokens)
     if known is not None:
         vocabulary |= known
     facts["training"] |= {"programs": len(label), "classes": len(names)}
@@ -177,13 +186,26 @@ def prepare(
         chosen_trees,
         vocabulary,
         tuple(names),
-        Examples(Forest.of(chain(*every), vocabulary, depths), torch.from_numpy(label)),
-        Examples(Forest.of(chain(*val_every), vocabulary, depths), torch.from_numpy(val_label)),
+        Examples(share_windows(every), torch.from_numpy(label)),
+        Examples(share_windows(val_every), torch.from_numpy(val_label)),
         facts,
     )
 
 
-def blind_trees(trees: Sequence[Tree], frontend: str, comments: bool) -> list[Tree]:
+def _watch(
+    parts: Sequence[Sequence[Tree]], what: str, on_prepare: OnPrepare | None
+) -> Iterator[Tree]:
+    """Yield trees, and tell how many of them have been asked for."""
+    total = sum(map(len, parts))
+    for number, tree in enumerate(chain(*parts)):
+        if on_prepare:
+            on_prepare(what, number / total)
+        yield tree
+
+
+def blind_trees(
+    trees: Sequence[Tree], frontend: str, comments: bool, on_prepare: OnPrepare | None = None
+) -> list[Tree]:
     """Parse programs again without their names and comments; what fails stays as it is."""
     found = list(trees)
     rows = [row for row, tree in enumerate(found) if tree.language in LANGUAGES]
@@ -196,6 +218,8 @@ def blind_trees(trees: Sequence[Tree], frontend: str, comments: bool) -> list[Tr
     )
     with closing(parsed) as results:
         for row, result in zip(rows, results, strict=True):
+            if on_prepare:
+                on_prepare("making programs blind", row / len(found))
             if isinstance(result, Tree):
                 found[row] = result
     return found

@@ -23,7 +23,15 @@ from treecaps.syntax.tree import Tree
 from treecaps.training.calibrate import calibrate
 from treecaps.training.checkpoint import Checkpoint, refuse_other
 from treecaps.training.ensemble import weigh
-from treecaps.training.examples import UNKNOWN, Data, Examples, Labels, blind_trees, prepare
+from treecaps.training.examples import (
+    UNKNOWN,
+    Data,
+    Examples,
+    Labels,
+    OnPrepare,
+    blind_trees,
+    prepare,
+)
 from treecaps.training.fitting import Fitting, check_size
 from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, check, claim, is_complete
 from treecaps.training.logs import Logs
@@ -70,6 +78,7 @@ def train(
     resume: bool = False,
     overwrite: bool = False,
     command: str | None = None,
+    on_prepare: OnPrepare | None = None,
     on_step: OnStep | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> TrainedModel:
@@ -90,6 +99,7 @@ def train(
         resume: Go on with the training that was begun in the folder.
         overwrite: Replace the model or training that is in the folder.
         command: What was typed, for the model card.
+        on_prepare: Called before training with what is being done, and the share of it that is.
         on_step: Called after each batch.
         on_epoch: Called after each epoch with the network's number and the figures.
 
@@ -123,10 +133,11 @@ def train(
         val_share=preset.training.val_share,
         seed=seed,
         tokens=preset.network.known_tokens,
-        blind=partial(blind_trees, frontend=frontend, comments=comments)
+        blind=partial(blind_trees, frontend=frontend, comments=comments, on_prepare=on_prepare)
         if preset.training.rename and preset.network.known_tokens
         else None,
         known=start.vocabulary if start else None,
+        on_prepare=on_prepare,
     )
     run = {
         "data": data.fingerprint(),

@@ -1,0 +1,25 @@
+"""Where figures come from."""
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import treecaps
+
+
+def origin() -> dict[str, str]:
+    """Return the command that is running, without where its results go, and the versions."""
+    words = sys.argv[1:]
+    if "--out" in words:
+        place = words.index("--out")
+        words = words[:place] + words[place + 2 :]
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return {
+        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words]),
+        "commit": commit.stdout.strip(),
+        "treecaps": treecaps.__version__,
+        "python": platform.python_version(),
+    }
