@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from treecaps.inference.classify import Classification, classify
     from treecaps.inference.evaluate import Evaluation, evaluate
     from treecaps.models.trained import TrainedModel, load
+    from treecaps.syntax.dataflow import find_edges
     from treecaps.syntax.drawing import to_svg
     from treecaps.syntax.frontends import get_frontend
     from treecaps.syntax.functions import find_functions
@@ -61,6 +62,7 @@ _HOMES = {
     "evaluate": "treecaps.inference.evaluate",
     "find_copies": "treecaps.data.duplicates",
     "find_duplicates": "treecaps.data.duplicates",
+    "find_edges": "treecaps.syntax.dataflow",
     "find_functions": "treecaps.syntax.functions",
     "get_frontend": "treecaps.syntax.frontends",
     "learn_vectors": "treecaps.vectors.learn",
@@ -98,6 +100,7 @@ __all__ = [
     "evaluate",
     "find_copies",
     "find_duplicates",
+    "find_edges",
     "find_functions",
     "get_frontend",
     "learn_vectors",

@@ -11,6 +11,7 @@ import pytest
 
 import treecaps
 from tests.conftest import ROOT, read_screen
+from treecaps.syntax.dataflow import EDGES
 from treecaps.syntax.tree import Tree
 
 PROGRAMS = ROOT / "examples" / "programs"
@@ -298,3 +299,17 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert done.stdout.count(b"\n") == 1
     assert b"Traceback" not in done.stderr
     assert b"Exception" not in done.stderr
+
+
+def test_edges_between_nodes() -> None:
+    gcd = PROGRAMS / "gcd" / "gcd.c"
+    done = run("parse", gcd, "--edges")
+    assert done.returncode == 0
+    assert 'LastWrite  7:12 "b" -> 10:9 "b"' in done.stdout.splitlines()
+    assert "Child" not in done.stdout
+    found = json.loads(run("parse", gcd, "--edges", "--json").stdout)
+    assert list(found["edges"]) == list(EDGES)
+    assert len(found["edges"]["Child"]) == found["nodes"] - 1
+    swift = json.loads(run("parse", PROGRAMS / "gcd" / "GCD.swift", "--edges", "--json").stdout)
+    assert swift["edges"]["NextToken"]
+    assert not swift["edges"]["LastUse"]

@@ -1,7 +1,9 @@
 """``treecaps parse``."""
 
+import json
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +32,12 @@ if TYPE_CHECKING:
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 @parser_options
 @click.option("--tree", "in_full", is_flag=True, help="Print the trees of several files in full.")
+@click.option(
+    "--edges",
+    is_flag=True,
+    help="Print edges between nodes instead of the tree: what a variable was last, what it is"
+    " computed from, what guards it (Python, Java, C, C++), which token is next.",
+)
 @click.option("--svg", type=click.Path(dir_okay=False), help="Draw the tree into this file.")
 @json_option
 def command(
@@ -39,6 +47,7 @@ def command(
     comments: bool,
     max_bytes: int,
     in_full: bool,
+    edges: bool,
     svg: str | None,
     as_json: bool,
 ) -> int:
@@ -75,13 +84,16 @@ def command(
 
                 _write(svg, to_svg(result))
             if as_json:
-                say_json({"path": path, **_figures(result), "tree": result.to_dict()})
-            elif len(inputs) > 1 and not in_full:
+                found = {"edges": _edges(result)} if edges else {}
+                say_json({"path": path, **_figures(result), "tree": result.to_dict(), **found})
+            elif len(inputs) > 1 and not in_full and not edges:
                 say(f"{path}: {_describe(result)}")
             else:
                 if len(inputs) > 1:
                     say(f"{path}:")
-                if not svg:
+                if edges:
+                    say_lines(_format_edges(result))
+                elif not svg:
                     say_lines(result.format())
                 note(_describe(result, places=True))
     return 1 if failed else 0
@@ -96,6 +108,27 @@ def _write(path: str, text: str) -> None:
 
 def _figures(tree: "Tree") -> dict[str, float]:
     return {"nodes": len(tree), "errors": len(tree.errors), "error_share": tree.error_share}
+
+
+def _edges(tree: "Tree") -> dict[str, list[list[int]]]:
+    from treecaps.syntax.dataflow import find_edges
+
+    return {kind: pairs.tolist() for kind, pairs in find_edges(tree).items()}
+
+
+def _format_edges(tree: "Tree") -> Iterator[str]:
+    """Yield one line an edge but those to children, which the tree itself shows."""
+    kinds = tree.kind_names()
+
+    def name(node: int) -> str:
+        line, column = tree.line_and_column(node)
+        text = tree.token(node)
+        return f"{line}:{column} {json.dumps(text, ensure_ascii=False) if text else kinds[node]}"
+
+    for kind, pairs in _edges(tree).items():
+        if kind != "Child":
+            for one, other in pairs:
+                yield f"{kind}  {name(one)} -> {name(other)}"
 
 
 def _describe(tree: "Tree", *, places: bool = False) -> str:
