@@ -1,4 +1,4 @@
-"""Write the tables of docs/results.md anew from the figures in benchmarks/results.
+"""Write the tables of docs/results.md and README.md anew from the figures in benchmarks/results.
 
     python benchmarks/tables.py
 
@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-RESULTS, PAGE = HERE / "results", HERE.parent / "docs" / "results.md"
+RESULTS = HERE / "results"
+PAGES = (HERE.parent / "docs" / "results.md", HERE.parent / "README.md")
 DATA = (
     ("java-sort", "srcml"),
     ("java-sort", "tree-sitter"),
@@ -136,13 +137,12 @@ def words() -> str:
             ("default", ""),
             ("default", "ensemble_"),
             ("start", ""),
-            ("start", "ensemble_"),
         ):
             pair = [percent(f"{name}-{model}", key, blind=blind) for blind in (False, True)]
             row.append(" / ".join(pair) if pair != ["-", "-"] else "-")
         rows.append(row)
     machines = ("token SVM", "the same, trained on blind programs too")
-    networks = ("preset `default`", "three together", "begun with a model", "three together")
+    networks = ("treecaps", "three together", "begun with a model of atlas")
     return table(("data", *machines, *networks), rows)
 
 
@@ -174,13 +174,17 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def main() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    for name, make in TABLES.items():
-        place = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=\n<!-- end -->)", re.DOTALL)
-        text, count = place.subn(make().replace("\\", r"\\"), text)
-        if count != 1:
-            raise SystemExit(f"{PAGE} has {count} places for the table {name!r}")
-    PAGE.write_text(text, encoding="utf-8")
+    written: set[str] = set()
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for name, make in TABLES.items():
+            place = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=\n<!-- end -->)", re.DOTALL)
+            if place.search(text):
+                text = place.sub(make().replace("\\", r"\\"), text)
+                written.add(name)
+        page.write_text(text, encoding="utf-8")
+    if missing := set(TABLES) - written:
+        raise SystemExit(f"no page has a place for {', '.join(sorted(missing))}")
 
 
 if __name__ == "__main__":
