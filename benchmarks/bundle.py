@@ -41,9 +41,9 @@ MODELS: dict[str, tuple[str, ...]] = {
 }
 BUNDLED = ("algorithms", "poj104")
 SETTINGS = {
-    "algorithms": ("epochs=14", "window_dropout=0.3"),
-    "poj104": ("epochs=6", "batch_size=32", "window_dropout=0.3"),
-    "atlas": ("epochs=10", "window_dropout=0.3"),
+    "algorithms": ("epochs=12", "window_dropout=0.3"),
+    "poj104": ("epochs=5", "batch_size=32", "window_dropout=0.3"),
+    "atlas": ("epochs=8", "window_dropout=0.3"),
 }
 LABELS = {
     "bubblesort": "bubble-sort",

@@ -34,7 +34,7 @@ def test_a_training_from_data_to_model(run_here: Run, tmp_path: Path) -> None:
     assert done.returncode == 0
     lines = done.stderr.splitlines()
     assert [line.split(":")[0] for line in lines] == ["epoch 1/2", "epoch 2/2"]
-    assert "loss 0." in lines[0]
+    assert "loss 2." in lines[0]
     assert "validation" in lines[0]
     for words in (
         "48 for training, 4 for validation",
