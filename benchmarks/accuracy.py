@@ -35,8 +35,8 @@ from origin import origin
 from treecaps.data.corpus import Corpus
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
+from treecaps.models.network import Answer
 from treecaps.models.trained import load
-from treecaps.models.treecaps import Capsules
 from treecaps.nn.memory import keep_memory
 from treecaps.syntax.tree import Tree
 from treecaps.training.examples import Data, Selection, prepare
@@ -132,7 +132,7 @@ def prepare_part(programs: Programs, learn: Rows, score: Rows, options: Any) -> 
         Selection(trees, learn),
         [labels[row] for row in learn],
         (Selection(trees, score), [labels[row] for row in score]),
-        depths=preset.network.depths,
+        grow=preset.network.forest,
         val_share=0,
         seed=0,
         tokens=preset.network.known_tokens,
@@ -170,8 +170,8 @@ def score_network(
             if options.verbose:
                 print(fitting.history[-1], file=sys.stderr, flush=True)
         with torch.no_grad():
-            found: list[Capsules] = [fitting.network(batch) for _, batch in fitting._val]
-        lengths = torch.cat([capsules.lengths for capsules in found])
+            found: list[Answer] = [fitting.network(batch) for _, batch in fitting._val]
+        lengths = torch.cat([answer.scores for answer in found])
         alone.append(accuracy(lengths))
         total += lengths
         histories.append(fitting.history)

@@ -26,7 +26,6 @@ import torch
 
 from treecaps.data.corpus import Corpus
 from treecaps.data.duplicates import find_copies
-from treecaps.data.forest import Forest
 from treecaps.models.bundled import HOME
 from treecaps.models.trained import TrainedModel
 from treecaps.nn.memory import keep_memory
@@ -117,10 +116,7 @@ def add_scores(name: str, folder: Path, data: Path) -> None:
     )
     guesses = [
         [model.labels[number] for number in lengths.argmax(1).tolist()]
-        for lengths in (
-            model.lengths(Forest.of(corpus, model.vocabulary, model.depths))
-            for corpus in (val, blind)
-        )
+        for lengths in (model.scores(model.forest(corpus)) for corpus in (val, blind))
     ]
     rows = [
         {"program": program, "language": language, "label": label, "as is": one, "blind": other}

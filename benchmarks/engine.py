@@ -35,7 +35,7 @@ from tests.naive import naive_forward, nodes_of
 from treecaps.data.corpus import Corpus
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
-from treecaps.models.treecaps import Capsules, TreeCaps
+from treecaps.models.treecaps import Capsules, TreeCaps, TreeCapsConfig
 from treecaps.nn.batch import Batch
 from treecaps.nn.memory import keep_memory
 from treecaps.syntax.tree import Tree
@@ -49,6 +49,7 @@ MIDDLE = 300
 
 def compare(corpus: Corpus, preset: str, rounds: int) -> dict[str, Any]:
     config = get_preset(preset).network
+    assert isinstance(config, TreeCapsConfig)
     labels = sorted({label or "" for label in corpus.labels})
     vocabulary = Vocabulary.of(corpus)
     forest = Forest.of(corpus, vocabulary, config.depths)
@@ -152,7 +153,8 @@ def unshared(forest: Forest) -> Forest:
         layers.insert(0, windows.over(np.arange(len(chosen))) if place else windows)
     ends = np.concatenate([[0], np.cumsum(forest.node_counts)])
     nodes = int(ends[-1])
-    return Forest(forest.symbols, tuple(layers), ends, np.arange(nodes), np.ones(nodes, np.int64))
+    once, nowhere = np.ones(nodes, np.int64), np.zeros(nodes, np.int64)
+    return Forest(forest.symbols, tuple(layers), ends, np.arange(nodes), once, nowhere)
 
 
 def join(corpus: Corpus, size: int) -> Tree:
@@ -172,6 +174,7 @@ def join(corpus: Corpus, size: int) -> Tree:
 
 def measure_size(corpus: Corpus, preset: str, size: int) -> dict[str, Any]:
     config = get_preset(preset).network
+    assert isinstance(config, TreeCapsConfig)
     vocabulary = Vocabulary.of(corpus[number] for number in range(min(len(corpus), 500)))
     network = TreeCaps(config, len(vocabulary), 10)
     tree = join(corpus, size)

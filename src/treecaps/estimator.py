@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from treecaps.data.forest import Forest
 from treecaps.errors import DataError, Failure, ProgramError, UsageError
 from treecaps.models.trained import load
 from treecaps.syntax.parse import loaded_frontend
@@ -147,8 +146,8 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 trees.append(self._parse(program))
             except ProgramError as error:
                 raise ProgramError(error.code, f"program {number} {error}") from None
-        forest = Forest.of(trees, self.model_.vocabulary, self.model_.depths)
-        return self.model_.lengths(forest)[:, self._columns]
+        forest = self.model_.forest(trees)
+        return self.model_.scores(forest)[:, self._columns]
 
     def _parse(self, program: Any) -> Tree:
         if isinstance(program, Tree):

@@ -11,7 +11,6 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.test_cli import PROGRAMS, bad_files, run
 from tests.inference.examples import LABELS, save_small_model, small_model
-from treecaps.data.forest import Forest
 from treecaps.inference.classify import Classification, classify
 from treecaps.models.calibration import Calibration
 from treecaps.syntax.functions import find_functions
@@ -199,7 +198,7 @@ def test_functions_one_by_one(model: Path, tmp_path: Path, run_here: Run) -> Non
     # A function is judged as a program of its own.
     tree = find_functions(parse_file(file))[0].tree
     trained = small_model()
-    lengths = trained.lengths(Forest.of([tree], trained.vocabulary, trained.depths))
+    lengths = trained.scores(trained.forest([tree]))
     assert first["length"] == pytest.approx(lengths.max().item())
 
 

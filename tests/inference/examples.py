@@ -9,9 +9,8 @@ import treecaps
 from tests.conftest import EXAMPLES
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
-from treecaps.models.config import TreeCapsConfig
 from treecaps.models.trained import TrainedModel
-from treecaps.models.treecaps import TreeCaps
+from treecaps.models.treecaps import TreeCaps, TreeCapsConfig
 from treecaps.nn.batch import Batch
 
 LABELS = ("binary-search", "bubble-sort", "gcd", "stack")

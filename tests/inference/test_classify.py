@@ -8,7 +8,6 @@ import pytest
 import treecaps
 from tests.conftest import EXAMPLES
 from tests.inference.examples import LABELS, small_model
-from treecaps.data.forest import Forest
 from treecaps.errors import Failure, UsageError
 from treecaps.inference import classify as module
 from treecaps.inference.classify import Candidate, Classification, classify
@@ -18,8 +17,8 @@ from treecaps.syntax.program import Program
 def answer_slowly(path: Path) -> list[Candidate]:
     """Return all classes of one file, best first, the long and obvious way."""
     model = small_model()
-    forest = Forest.of([treecaps.parse_file(path)], model.vocabulary, model.depths)
-    (lengths,) = model.lengths(forest).tolist()
+    forest = model.forest([treecaps.parse_file(path)])
+    (lengths,) = model.scores(forest).tolist()
     total = sum(map(math.exp, lengths))
     found = [
         Candidate(label, math.exp(length) / total, length)
@@ -48,7 +47,7 @@ def test_probabilities_are_the_models() -> None:
     model = small_model()
     (result,) = classify(model, [EXAMPLES[0]], top=9)
     assert isinstance(result, Classification)
-    forest = Forest.of([treecaps.parse_file(EXAMPLES[0])], model.vocabulary, model.depths)
+    forest = model.forest([treecaps.parse_file(EXAMPLES[0])])
     expected = sorted(model.probabilities(forest)[0].tolist(), reverse=True)
     assert [candidate.probability for candidate in result.top] == pytest.approx(expected)
     assert sum(expected) == pytest.approx(1)

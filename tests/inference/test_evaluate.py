@@ -41,10 +41,10 @@ def test_scores_equal_their_slow_twins(
     answers = [LABELS[number] for number in numbers]
     given = iter(numbers)
 
-    def lengths(self: TrainedModel, forest: Forest) -> Tensor:
+    def scores(self: TrainedModel, forest: Forest) -> Tensor:
         return torch.eye(len(LABELS))[[next(given) for _ in range(len(forest))]]
 
-    monkeypatch.setattr(TrainedModel, "lengths", lengths)
+    monkeypatch.setattr(TrainedModel, "scores", scores)
     monkeypatch.setattr(module, "_CHUNK_PROGRAMS", 7)
     rows = [{"code": "int a;", "language": "c", "label": label} for label in truth]
     found = evaluate(small_model(), corpus_of(tmp_path, rows))
@@ -56,16 +56,16 @@ def test_scores_equal_their_slow_twins(
     assert found.confusion == tuple(
         tuple(pairs[label, answer] for answer in found.labels) for label in found.labels
     )
-    scores = []
+    all_f1 = []
     for score, label in zip(found.classes, found.labels, strict=True):
         hits, here, put = pairs[label, label], truth.count(label), answers.count(label)
         precision = hits / put if put else 0
         recall = hits / here if here else 0
         f1 = 2 * precision * recall / (precision + recall) if hits else 0
-        scores.append(f1)
+        all_f1.append(f1)
         assert (score.label, score.programs) == (label, here)
         assert (score.precision, score.recall, score.f1) == pytest.approx((precision, recall, f1))
-    assert found.macro_f1 == pytest.approx(sum(scores) / len(scores))
+    assert found.macro_f1 == pytest.approx(sum(all_f1) / len(all_f1))
     assert found.unknown_labels == {name: truth.count(name) for name in ("none", "other")}
     wrong = {pair: count for pair, count in pairs.items() if pair[0] != pair[1]}
     mistakes = found.mistakes()

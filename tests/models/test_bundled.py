@@ -5,7 +5,6 @@ import torch
 
 from tests.conftest import EXAMPLES
 from tests.inference.examples import small_model
-from treecaps.data.forest import Forest
 from treecaps.errors import ModelError
 from treecaps.models import bundled
 from treecaps.models.trained import TrainedModel, load
@@ -38,8 +37,8 @@ def test_weights_of_half_size_answer_nearly_the_same(tmp_path: Path) -> None:
     half = TrainedModel.load(tmp_path / "half")
     assert all(weight.dtype == torch.float32 for weight in half.members[0].parameters())
     trees = [parse_file(path) for path in EXAMPLES]
-    forest = Forest.of(trees, model.vocabulary, model.depths)
+    forest = model.forest(trees)
     # Where two capsules are nearly as long, routing may now start from the other.
-    difference = (model.lengths(forest) - half.lengths(forest)).abs()
+    difference = (model.scores(forest) - half.scores(forest)).abs()
     assert difference.median().item() < 1e-3
     assert difference.max().item() > 0

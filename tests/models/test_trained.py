@@ -19,9 +19,8 @@ from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import ModelError
 from treecaps.models import trained
-from treecaps.models.config import TreeCapsConfig
 from treecaps.models.trained import TrainedModel
-from treecaps.models.treecaps import TreeCaps
+from treecaps.models.treecaps import TreeCaps, TreeCapsConfig
 
 CONFIG = TreeCapsConfig(vector_size=6, channels=4, slices=4, capsule_size=4, statics=3)
 
@@ -35,7 +34,7 @@ def some_model(members: int = 1, labels: tuple[str, ...] = tuple(LABELS)) -> Tra
 
 
 def some_forest(model: TrainedModel) -> Forest:
-    return Forest.of(example_trees(), model.vocabulary, model.depths)
+    return model.forest(example_trees())
 
 
 @pytest.mark.parametrize("members", [1, 2])
@@ -50,7 +49,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path, members: int) -> None:
     assert (again.frontend, again.comments, again.card) == ("tree-sitter", False, model.card)
     assert not any(member.training for member in again.members)
     forest = some_forest(model)
-    assert torch.equal(again.lengths(forest), model.lengths(forest))
+    assert torch.equal(again.scores(forest), model.scores(forest))
     names = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
     assert names == {
         "config.json",
@@ -67,19 +66,19 @@ def test_lengths_are_the_weighted_mean_whatever_the_batches(
     model = some_model(2)
     forest = some_forest(model)
     one, other = (TrainedModel((m,), (1.0,), model.vocabulary, model.labels) for m in model.members)
-    expected = 0.25 * one.lengths(forest) + 0.75 * other.lengths(forest)
+    expected = 0.25 * one.scores(forest) + 0.75 * other.scores(forest)
     for programs, windows in ((64, 1 << 14), (7, 1 << 14), (64, 300), (64, 1)):
         monkeypatch.setattr(trained, "_PROGRAMS", programs)
         monkeypatch.setattr(trained, "_WINDOWS", windows)
         sizes = [len(batch) for _, batch in trained.batches(forest)]
         assert sum(sizes) == len(forest)
         assert max(sizes) <= programs
-        assert torch.allclose(model.lengths(forest), expected, atol=1e-6)
-    lengths = model.lengths(forest)
+        assert torch.allclose(model.scores(forest), expected, atol=1e-6)
+    lengths = model.scores(forest)
     assert not lengths.requires_grad
     assert torch.allclose(model.probabilities(forest), lengths.softmax(1))
     nothing = forest.select(np.zeros(0, np.int64))
-    assert model.lengths(nothing).shape == (0, 4)
+    assert model.scores(nothing).shape == (0, 4)
 
 
 def test_batches_are_bounded_by_windows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,7 @@ from tests.trees import random_trees
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
-from treecaps.models.config import TreeCapsConfig
-from treecaps.models.treecaps import Capsules, TreeCaps
+from treecaps.models.treecaps import Capsules, TreeCaps, TreeCapsConfig
 from treecaps.nn.batch import Batch
 from treecaps.syntax.parse import parse_file
 from treecaps.syntax.tree import Tree
@@ -159,7 +158,7 @@ import resource, sys
 import numpy as np, torch
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
-from treecaps.models.config import TreeCapsConfig
+from treecaps.models.treecaps import TreeCapsConfig
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
 from treecaps.syntax.tree import Tree

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from tests.training.examples import LABELS, example_labels, example_trees
+from treecaps.data.forest import Forest
 from treecaps.errors import DataError, UsageError
 from treecaps.syntax.tree import Tree
 from treecaps.training.examples import UNKNOWN, Data, Labels, prepare
@@ -19,7 +20,7 @@ def some(
     share: float = 0.1,
     seed: int = 0,
 ) -> Data:
-    return prepare([TREE] * len(labels), labels, val, depths=(2,), val_share=share, seed=seed)
+    return prepare([TREE] * len(labels), labels, val, grow=Forest.of, val_share=share, seed=seed)
 
 
 def test_a_share_of_each_class_is_set_aside() -> None:
@@ -34,7 +35,7 @@ def test_a_share_of_each_class_is_set_aside() -> None:
 def test_what_is_set_aside_depends_on_the_seed_alone() -> None:
     trees, labels = example_trees(), example_labels()
     prints = [
-        prepare(trees, labels, None, depths=(2,), val_share=0.2, seed=seed).fingerprint()
+        prepare(trees, labels, None, grow=Forest.of, val_share=0.2, seed=seed).fingerprint()
         for seed in (1, 1, 2)
     ]
     assert prints[0] == prints[1] != prints[2]
@@ -42,9 +43,9 @@ def test_what_is_set_aside_depends_on_the_seed_alone() -> None:
 
 def test_a_tree_is_in_one_part_only() -> None:
     trees, labels = example_trees(), example_labels()
-    data = prepare(trees, labels, None, depths=(2,), val_share=0.25, seed=0)
+    data = prepare(trees, labels, None, grow=Forest.of, val_share=0.25, seed=0)
     assert (len(data.train), len(data.val), len(data.trees)) == (40, 12, 40)
-    whole = prepare(trees, labels, None, depths=(2,), val_share=0, seed=0)
+    whole = prepare(trees, labels, None, grow=Forest.of, val_share=0, seed=0)
     nodes = data.train.forest.node_counts.sum() + data.val.forest.node_counts.sum()
     assert nodes == whole.train.forest.node_counts.sum()
 
@@ -106,7 +107,7 @@ def test_data_that_cannot_be_learned_from() -> None:
     with pytest.raises(UsageError, match="training data are a list of trees"):
         some("ab")
     with pytest.raises(UsageError, match="2 training programs cannot have 1 labels"):
-        prepare([TREE, TREE], ["a"], None, depths=(2,), val_share=0, seed=0)
+        prepare([TREE, TREE], ["a"], None, grow=Forest.of, val_share=0, seed=0)
 
 
 def test_no_name_is_a_name_and_none_is_not() -> None:
@@ -116,5 +117,5 @@ def test_no_name_is_a_name_and_none_is_not() -> None:
 
 
 def test_examples_have_four_classes() -> None:
-    data = prepare(example_trees(), example_labels(), None, depths=(2,), val_share=0.1, seed=0)
+    data = prepare(example_trees(), example_labels(), None, grow=Forest.of, val_share=0.1, seed=0)
     assert list(data.labels) == LABELS

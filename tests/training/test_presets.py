@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from treecaps.errors import UsageError
-from treecaps.models.config import TreeCapsConfig
 from treecaps.models.settings import from_text, of_json, show, to_json, types_of
+from treecaps.models.treecaps import TreeCapsConfig
 from treecaps.training.config import TrainingConfig
 from treecaps.training.presets import PRESETS, apply_settings, get_preset, options
 
@@ -42,16 +42,19 @@ def test_settings_are_read_by_their_types() -> None:
         ],
     )
     network, training = preset.network, preset.training
+    assert isinstance(network, TreeCapsConfig)
     assert (network.hidden, network.routed, network.per_channel) == ((64, 32), 25, True)
     assert (network.gated, network.squash, network.channels) == (False, "printed", 32)
     assert (training.learning_rate, training.patience) == (0.01, 4)
     back = apply_settings(preset, ["hidden=", "routed=none", "patience=None"])
+    assert isinstance(back.network, TreeCapsConfig)
     assert (back.network.hidden, back.network.routed, back.training.patience) == ((), None, None)
 
 
 def test_settings_may_be_values_by_name() -> None:
     settings = {"hidden": (8,), "epochs": 2, "learning_rate": 1, "gated": False}
     preset = apply_settings(PRESETS["default"], settings)
+    assert isinstance(preset.network, TreeCapsConfig)
     assert (preset.network.hidden, preset.network.gated) == ((8,), False)
     assert (preset.training.epochs, preset.training.learning_rate) == (2, 1.0)
     with pytest.raises(UsageError, match="epochs must be a whole number, or none, not '2'"):

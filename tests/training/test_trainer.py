@@ -537,8 +537,8 @@ def test_words_are_seen_only_if_asked_for() -> None:
     for nodes, low, high in (("kinds", 0.3, 0.7), ("kinds+tokens", 0.99, 1)):
         settings = (f"nodes={nodes}", "epochs=30", "learning_rate=0.05")
         model = train(trees, labels, preset=small(*settings))
-        forest = Forest.of(trees, model.vocabulary, model.depths)
-        guesses = [model.labels[guess] for guess in model.lengths(forest).argmax(1).tolist()]
+        forest = model.forest(trees)
+        guesses = [model.labels[guess] for guess in model.scores(forest).argmax(1).tolist()]
         right = np.mean([guess == label for guess, label in zip(guesses, labels, strict=True)])
         assert low <= right <= high, nodes
 
@@ -555,7 +555,7 @@ def test_training_on_blind_programs_too(tmp_path: Path) -> None:
     # No word of a blind program is known, so its answer does not depend on them.
     codes = ("def v0(v1):\n    return v1\n", "def x7(var_2):\n    return var_2\n")
     trees = [parse_code(code, "python") for code in codes]
-    lengths = model.lengths(Forest.of(trees, model.vocabulary, model.depths))
+    lengths = model.scores(model.forest(trees))
     assert torch.equal(lengths[0], lengths[1])
 
 
@@ -596,10 +596,7 @@ def test_a_model_to_start_with_is_what_training_begins_from(nodes: str) -> None:
         # Programs that have nothing new look the same to both, up to the static capsules.
         old = [tree for tree in trees[:30] if known.encode(tree).all()]
         assert old
-        statics = [
-            one.members[0](Batch.of(Forest.of(old, one.vocabulary, one.depths))).static
-            for one in (start, model)
-        ]
+        statics = [one.members[0](Batch.of(one.forest(old))).static for one in (start, model)]
         torch.testing.assert_close(*statics)
 
 
@@ -628,7 +625,7 @@ def test_few_programs_are_seen_more_often() -> None:
 
 def test_cross_entropy_counts_beside_the_margin_loss() -> None:
     labels = example_labels()
-    data = prepare(example_trees(), labels, None, depths=(2,), val_share=0.5, seed=0)
+    data = prepare(example_trees(), labels, None, grow=Forest.of, val_share=0.5, seed=0)
     label = data.val.label
     losses = []
     for entropy in (0.0, 0.3):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from treecaps.training.trainer import Moment
 
 _PRESETS = ("default", "paper")
+_MODELS = ("treecaps", "tbcnn", "ggnn", "astnn", "tree-lstm", "dtbcnn", "capsgnn")
 
 
 class _Command(click.Command):
@@ -36,7 +37,7 @@ class _Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from treecaps.models.settings import show
-        from treecaps.training.presets import PRESETS, options
+        from treecaps.training.presets import OTHERS, PRESETS, options
 
         rows = []
         for (name, value, text), (_, other, _) in zip(
@@ -45,6 +46,17 @@ class _Command(click.Command):
             rows.append((name, f"{text}  [{show(value)}; paper: {show(other)}]"))
         with formatter.section("Names for --set"):
             formatter.write_dl(rows)
+        for model, preset in OTHERS.items():
+            with formatter.section(
+                f"Names for --set with --model {model}, beside those of training"
+            ):
+                formatter.write_dl(
+                    [
+                        (name, f"{text}  [{show(value)}]")
+                        for name, value, text in options(preset)
+                        if hasattr(preset.network, name)
+                    ]
+                )
 
 
 @click.command("train", cls=_Command)
@@ -59,6 +71,13 @@ class _Command(click.Command):
     required=True,
     type=click.Path(path_type=Path),
     help="The folder for the model, its checkpoints and logs.",
+)
+@click.option(
+    "--model",
+    type=click.Choice(_MODELS),
+    default="treecaps",
+    show_default=True,
+    help="The architecture.",
 )
 @click.option(
     "--preset",
@@ -118,6 +137,7 @@ def command(
     data: Path,
     val: Path | None,
     out: Path,
+    model: str,
     preset: str,
     start: Path | None,
     nodes: str | None,
@@ -146,7 +166,7 @@ def command(
     from treecaps.models.trained import load
     from treecaps.nn.memory import keep_memory
     from treecaps.training import folder
-    from treecaps.training.presets import PRESETS, apply_settings
+    from treecaps.training.presets import apply_settings, get_preset
     from treecaps.training.trainer import Interrupted, train
 
     # Complain now, not after minutes.
@@ -154,7 +174,7 @@ def command(
         if value is not None:
             settings = (*settings, f"{name}={value}")
     first = load(start) if start else None
-    base = PRESETS[preset]
+    base = get_preset(preset, model)
     base = replace(base, network=first.config) if first else base
     chosen = apply_settings(base, settings)
     if chosen.network != base.network and first:
@@ -182,7 +202,7 @@ def command(
     try:
         with progress("training") as advance:
             on_step, on_epoch = _reporters(advance, ensemble)
-            model = train(
+            trained = train(
                 corpus,
                 val=other,
                 preset=chosen,
@@ -203,11 +223,11 @@ def command(
             note("treecaps: interrupted before anything was learned")
             return 130
         note(f"treecaps: interrupted; {out} holds the best until then, --resume goes on")
-        model, status = interrupted.model, 130
+        trained, status = interrupted.model, 130
     if as_json:
-        say_json({"model": str(out), **model.card})
+        say_json({"model": str(out), **trained.card})
     else:
-        _print(model, out)
+        _print(trained, out)
     return status
 
 

@@ -14,6 +14,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from treecaps.data.graphs import Graphs, GraphTable
+from treecaps.data.pieces import Cut, Pieces, PieceTable
 from treecaps.data.symbols import Longs, Symbols, SymbolTable, select_runs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.syntax.tree import Ints, Tree
@@ -22,6 +24,7 @@ Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
 _CHUNK_NODES = 1 << 20
+_TOP = 0.6
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,10 @@ class Forest:
         offsets: ``[B + 1]``, where each program's windows begin.
         window: ``[P]``, distinct windows of the last layer.
         count: ``[P]``, how many nodes of the program have that window.
+        region: ``[P]``, the part of the program that those nodes are in: 0 the top, 1 the lower
+            left, 2 the lower right. All 0 where regions are not told apart.
+        pieces: The programs as distinct subtrees, where these are asked for.
+        graphs: The programs as nodes and edges, where these are asked for.
     """
 
     symbols: Symbols
@@ -83,19 +90,38 @@ class Forest:
     offsets: Longs
     window: Longs
     count: Longs
+    region: Longs
+    pieces: Pieces | None = None
+    graphs: Graphs | None = None
 
     @classmethod
     def of(
-        cls, trees: Iterable[Tree], vocabulary: Vocabulary, depths: Sequence[int] = (2,)
+        cls,
+        trees: Iterable[Tree],
+        vocabulary: Vocabulary,
+        depths: Sequence[int] = (2,),
+        *,
+        regions: bool = False,
+        pieces: Cut | None = None,
+        graphs: bool = False,
     ) -> "Forest":
         """Share the windows of trees.
 
         Args:
             trees: The trees; some at a time are looked at, so a corpus may be large.
             vocabulary: Numbers of the kinds and sub-tokens.
-            depths: The window depth of each convolution layer.
+            depths: The window depth of each convolution layer; without layers, windows are the
+                symbols of single nodes.
+            regions: Whether to tell apart in which part of a program a window occurs.
+            pieces: Whether to keep programs as subtrees too, and how they are cut.
+            graphs: Whether to keep programs as nodes and edges too.
         """
-        builder = _Builder(vocabulary, depths)
+        tables: list[PieceTable | GraphTable] = []
+        if pieces:
+            tables.append(PieceTable(pieces))
+        if graphs:
+            tables.append(GraphTable())
+        builder = _Builder(vocabulary, depths, regions, tables)
         for chunk in _chunks(trees):
             builder.add(chunk)
         return builder.forest()
@@ -125,7 +151,8 @@ class Forest:
             leave: Says of so many windows of the programs, one after the other, which to leave
                 out. A program never loses all: its first then stays.
         """
-        offsets, rows = select_runs(self.offsets, np.asarray(programs, np.int64))
+        programs = np.asarray(programs, np.int64)
+        offsets, rows = select_runs(self.offsets, programs)
         if leave:
             kept = ~leave(len(rows))
             empty = np.add.reduceat(kept, offsets[:-1], dtype=np.int64) == 0
@@ -137,7 +164,16 @@ class Forest:
             windows = self.layers[number].select(used)
             used, member = np.unique(windows.member, return_inverse=True)
             layers.insert(0, windows.over(member))
-        return Forest(self.symbols.select(used), tuple(layers), offsets, window, self.count[rows])
+        return Forest(
+            self.symbols.select(used),
+            tuple(layers),
+            offsets,
+            window,
+            self.count[rows],
+            self.region[rows],
+            self.pieces.select(programs, used) if self.pieces else None,
+            self.graphs.select(programs, used) if self.graphs else None,
+        )
 
 
 def _chunks(trees: Iterable[Tree]) -> Iterator[list[Tree]]:
@@ -211,6 +247,22 @@ class _Nodes:
 
     def windows_of(self, nodes: Longs, depth: int, below: Longs) -> tuple[Windows, Ints]:
         """Return the windows of some nodes, and the depth of each member."""
+        if depth == 2:
+            # A node, then its children: nothing to sort.
+            offsets = np.concatenate([[0], np.cumsum(self.child_count[nodes] + 1)])
+            members = np.repeat(nodes, np.diff(offsets))
+            depths = np.ones(len(members), np.int32)
+            depths[offsets[:-1]] = 2
+            members[depths == 1] = self.child[select_runs(self.child_offsets, nodes)[1]]
+        else:
+            offsets, members, depths = self._descend(nodes, depth)
+        top = ((depths - 1) / (depth - 1)).astype(np.float32)
+        right = np.where(depths < depth, (1 - top) * self.place[members], 0).astype(np.float32)
+        left = ((1 - top) * (1 - right)).astype(np.float32)
+        return Windows(offsets, below[members], top, left, right), depths
+
+    def _descend(self, nodes: Longs, depth: int) -> tuple[Longs, Longs, Ints]:
+        """Return where the windows of nodes begin, their members, and the depth of each."""
         node, window = nodes, np.arange(len(nodes))
         found = [(window, node, np.full(len(nodes), depth, np.int32))]
         for level in range(depth - 1, 0, -1):
@@ -220,12 +272,8 @@ class _Nodes:
             found.append((window, node, np.full(len(node), level, np.int32)))
         windows, members, depths = (np.concatenate(parts) for parts in zip(*found, strict=True))
         order = np.lexsort((members, windows))  # by node is in pre-order
-        windows, members, depths = windows[order], members[order], depths[order]
-        offsets = np.searchsorted(windows, np.arange(len(nodes) + 1))
-        top = ((depths - 1) / (depth - 1)).astype(np.float32)
-        right = np.where(depths < depth, (1 - top) * self.place[members], 0).astype(np.float32)
-        left = ((1 - top) * (1 - right)).astype(np.float32)
-        return Windows(offsets, below[members], top, left, right), depths
+        offsets = np.searchsorted(windows[order], np.arange(len(nodes) + 1))
+        return offsets, members[order], depths[order]
 
 
 def _mix(values: Longs, salt: "int | Longs") -> Longs:
@@ -244,31 +292,44 @@ def _mix(values: Longs, salt: "int | Longs") -> Longs:
 class _Builder:
     """Gathers the windows of chunks of trees and gives equal ones one number."""
 
-    def __init__(self, vocabulary: Vocabulary, depths: Sequence[int]) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        depths: Sequence[int],
+        regions: bool,
+        tables: Sequence[PieceTable | GraphTable],
+    ) -> None:
         self.table = SymbolTable(vocabulary)
+        self.tables = tables
         self.depths = depths
+        self.regions = regions
         self.numbers: list[dict[bytes, int]] = [{} for _ in depths]
         self.found: list[list[Windows]] = [[] for _ in depths]
         self.first: list[tuple[Windows, Ints]] = []
-        self.programs: list[tuple[Longs, Longs, Longs]] = []
+        self.programs: list[tuple[Longs, ...]] = []
 
     def add(self, trees: Sequence[Tree]) -> None:
         nodes = _Nodes(trees, self.table)
+        bounds = np.cumsum([0, *map(len, trees)]).tolist()
+        for table in self.tables:
+            for tree, (begin, end) in zip(trees, pairwise(bounds), strict=True):
+                table.add(tree, nodes.symbol[begin:end])
         subtree = below = nodes.symbol
         for layer, depth in enumerate(self.depths):
             for _ in range(depth - 1):
                 subtree, first = nodes.number_subtrees(subtree)
             windows, depths = nodes.windows_of(first, depth, below)
             below = self._merge(layer, windows, depths)[subtree]
-        program = nodes.program
-        order = np.lexsort((below, program))
-        program, window = program[order], below[order]
-        new = np.flatnonzero(
-            np.concatenate([[True], (np.diff(program) != 0) | (np.diff(window) != 0)])
+        region = np.concatenate(
+            [_regions(tree) if self.regions else np.zeros(len(tree), np.int64) for tree in trees]
         )
+        order = np.lexsort((below, region, nodes.program))
+        program, region, window = nodes.program[order], region[order], below[order]
+        differ = (np.diff(program) != 0) | (np.diff(region) != 0) | (np.diff(window) != 0)
+        new = np.flatnonzero(np.concatenate([[True], differ]))
         count = np.diff(np.concatenate([new, [len(order)]]))
         sizes = np.bincount(program[new], minlength=nodes.trees)
-        self.programs.append((sizes, window[new], count))
+        self.programs.append((sizes, window[new], count, region[new]))
 
     def _merge(self, layer: int, windows: Windows, depths: Ints) -> Longs:
         """Return the number for good of each of a chunk's windows, and keep the new ones.
@@ -302,13 +363,37 @@ class _Builder:
         )
 
     def forest(self) -> Forest:
-        sizes, windows, counts = (
+        sizes, windows, counts, regions = (
             np.concatenate([np.zeros(0, np.int64), *parts])
-            for parts in (zip(*self.programs, strict=True) if self.programs else ((), (), ()))
+            for parts in (zip(*self.programs, strict=True) if self.programs else ((),) * 4)
         )
         layers = tuple(_join(found) for found in self.found)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        pieces, graphs = None, None
+        for table in self.tables:
+            if isinstance(table, PieceTable):
+                pieces = table.pieces()
+            else:
+                graphs = table.graphs()
         symbols = self.table.symbols()
-        return Forest(symbols, layers, np.concatenate([[0], np.cumsum(sizes)]), windows, counts)
+        return Forest(symbols, layers, offsets, windows, counts, regions, pieces, graphs)
+
+
+def _regions(tree: Tree) -> Longs:
+    """Return for each node 0 in the top of the tree, 1 in the lower left, 2 in the lower right.
+
+    The top is what lies less deep than 0.6 of the mean depth of leaves; below, the middle of the
+    leaves of a node decides (Mou et al. 2016).
+    """
+    leaf = tree.child_count == 0
+    before = np.concatenate([[0], np.cumsum(leaf)])
+    last = np.arange(1, len(tree) + 1)
+    for node in range(len(tree) - 1, 0, -1):  # a subtree ends where that of its last child does
+        parent = tree.parent[node]
+        last[parent] = max(last[parent], last[node])
+    middle = (before[:-1] + before[last]) / 2
+    lower = np.where(middle < before[-1] / 2, 1, 2)
+    return np.where(tree.depth < _TOP * tree.depth[leaf].mean(), 0, lower)
 
 
 def _join(parts: list[Windows]) -> Windows:

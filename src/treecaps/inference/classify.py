@@ -118,7 +118,7 @@ def _classify(
                 piece for result in chunk for piece in _pieces(names.popleft(), result, functions)
             ]
             trees = [piece.tree for piece in pieces if isinstance(piece, _Piece)]
-            yield _Prepared(pieces, Forest.of(trees, model.vocabulary, model.depths))
+            yield _Prepared(pieces, model.forest(trees))
 
     parsed = parse_programs(read(), model.frontend, comments=model.comments, workers=workers)
     clock.start("parsing")
@@ -217,7 +217,7 @@ def _answer(model: TrainedModel, forest: Forest, top: int) -> list[tuple[Candida
     """Return the first classes of each tree."""
     if not len(forest):
         return []
-    lengths = model.lengths(forest)
+    lengths = model.scores(forest)
     probabilities = model.calibration.probabilities(lengths)
     longest, classes = lengths.topk(min(top, len(model.labels)), 1)
     return [

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from treecaps.data.corpus import Corpus
-from treecaps.data.forest import Forest
 from treecaps.data.summary import group_failures
 from treecaps.errors import DataError, UsageError
 from treecaps.models.trained import TrainedModel, spell_parser
@@ -123,8 +122,8 @@ def evaluate(model: TrainedModel, corpus: Corpus, *, step: Step | None = None) -
     for chunk in _chunks(corpus, chosen):
         trees = [corpus[number] for number in chunk]
         begun = time.perf_counter()
-        forest = Forest.of(trees, model.vocabulary, model.depths)
-        best = model.lengths(forest).argmax(1).tolist()
+        forest = model.forest(trees)
+        best = model.scores(forest).argmax(1).tolist()
         seconds += time.perf_counter() - begun
         answers += [model.labels[number] for number in best]
         if step:

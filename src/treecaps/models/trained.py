@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,19 @@ import treecaps
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, ModelError, UsageError
+from treecaps.models.architectures import ARCHITECTURES, architecture_of, new_network
 from treecaps.models.bundled import find_model
 from treecaps.models.calibration import Calibration
 from treecaps.models.card import describe
-from treecaps.models.config import TreeCapsConfig
+from treecaps.models.config import NetworkConfig
 from treecaps.models.files import checksum, parse_json, read_file, to_json_bytes, write_files
+from treecaps.models.network import Network
 from treecaps.models.settings import of_json, to_json
-from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
 from treecaps.syntax.frontends import FRONTENDS
+from treecaps.syntax.tree import Tree
 
 FORMAT = 1
-NAME = "treecaps"
 CONFIG, TENSORS, LABELS, VOCABULARY, CARD = (
     "config.json",
     "model.safetensors",
@@ -61,7 +62,7 @@ class TrainedModel:
         card: What made it: data, figures, versions; plain values for JSON.
     """
 
-    members: tuple[TreeCaps, ...] = field(repr=False)
+    members: tuple[Network, ...] = field(repr=False)
     weights: tuple[float, ...]
     vocabulary: Vocabulary = field(repr=False)
     labels: tuple[str, ...]
@@ -75,28 +76,27 @@ class TrainedModel:
             member.eval()
 
     @property
-    def config(self) -> TreeCapsConfig:
+    def config(self) -> NetworkConfig:
         """What each of the networks is made of."""
         return self.members[0].config
 
-    @property
-    def depths(self) -> tuple[int, ...]:
-        """The window depth of each convolution layer, as ``Forest.of`` takes it."""
-        return self.config.depths
+    def forest(self, trees: Iterable[Tree]) -> Forest:
+        """Share of trees what the networks look at."""
+        return self.config.forest(trees, self.vocabulary)
 
-    def lengths(self, forest: Forest) -> Tensor:
-        """Return the lengths ``[B, classes]`` of the code capsules: the members' weighted mean."""
-        lengths = torch.zeros(len(forest), len(self.labels))
+    def scores(self, forest: Forest) -> Tensor:
+        """Return how much speaks for each class, ``[B, classes]``: the members' weighted mean."""
+        scores = torch.zeros(len(forest), len(self.labels))
         with torch.no_grad():
             for begin, batch in batches(forest):
                 for weight, member in zip(self.weights, self.members, strict=True):
                     if weight:
-                        lengths[begin : begin + len(batch)] += weight * member(batch).lengths
-        return lengths
+                        scores[begin : begin + len(batch)] += weight * member(batch).scores
+        return scores
 
     def probabilities(self, forest: Forest) -> Tensor:
         """Return the calibrated probability ``[B, classes]`` of each class."""
-        return self.calibration.probabilities(self.lengths(forest))
+        return self.calibration.probabilities(self.scores(forest))
 
     def fingerprint(self) -> str:
         """Return a digest of all that answers depend on."""
@@ -129,7 +129,7 @@ class TrainedModel:
         config = {
             "format": FORMAT,
             "treecaps": treecaps.__version__,
-            "model": NAME,
+            "model": architecture_of(self.config),
             "network": to_json(self.config),
             "weights": list(self.weights),
             "frontend": self.frontend,
@@ -162,7 +162,7 @@ class TrainedModel:
         except DataError as error:
             raise ModelError(f"{folder / VOCABULARY} is damaged: {error}; {_AGAIN}") from None
         try:
-            network = of_json(TreeCapsConfig, config["network"])
+            network = of_json(ARCHITECTURES[config["model"]].config, config["network"])
             members = _build(
                 network, len(config["weights"]), vocabulary, len(labels), contents[TENSORS]
             )
@@ -219,7 +219,7 @@ def batches(forest: Forest) -> Iterator[tuple[int, Batch]]:
 def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     config = parse_json(read_file(path, f"{folder} is no model; {_NEXT}"), path, _AGAIN)
-    if not isinstance(config, dict) or config.get("model") != NAME:
+    if not isinstance(config, dict) or config.get("model") not in ARCHITECTURES:
         raise ModelError(f"{path} is not that of a treecaps model; {_NEXT}")
     number, made_by = config.get("format"), config.get("treecaps")
     if type(number) is int and number > FORMAT:
@@ -274,8 +274,8 @@ def _check_labels(content: bytes, path: Path) -> tuple[str, ...]:
 
 
 def _build(
-    config: TreeCapsConfig, count: int, vocabulary: Vocabulary, classes: int, content: bytes
-) -> tuple[TreeCaps, ...]:
+    config: NetworkConfig, count: int, vocabulary: Vocabulary, classes: int, content: bytes
+) -> tuple[Network, ...]:
     """Make networks of the contents of a file of tensors, or raise ``ValueError``."""
     try:
         tensors = load_tensors(content)
@@ -286,7 +286,7 @@ def _build(
         # On the meta device a network has shapes but no numbers: a wrong size costs nothing.
         try:
             with torch.device("meta"):
-                member = TreeCaps(config, len(vocabulary), classes, len(vocabulary.tokens))
+                member = new_network(config, len(vocabulary), classes, len(vocabulary.tokens))
         except (ArithmeticError, RuntimeError, ValueError, TypeError) as error:
             raise UsageError(f"its network cannot be built: {error}") from None
         state = {}

@@ -1,43 +1,105 @@
 """TreeCaps: tree-structured capsule networks."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from treecaps.models.config import TreeCapsConfig
-from treecaps.nn.batch import Batch, SymbolTensors
+from treecaps.data.forest import Forest
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.errors import UsageError
+from treecaps.models.config import NetworkConfig
+from treecaps.models.network import Answer, Network
+from treecaps.models.options import option
+from treecaps.nn.batch import Batch
 from treecaps.nn.dynamic_max_pooling import dynamic_max_pooling
 from treecaps.nn.dynamic_routing import CapsuleLayer
 from treecaps.nn.margin_loss import margin_loss
 from treecaps.nn.squash import lengths, squash
 from treecaps.nn.tree_convolution import TreeConvolution
 from treecaps.nn.variable_to_static import VariableToStatic
-from treecaps.nn.weights import new_weight
+from treecaps.syntax.tree import Tree
 
 
 @dataclass(frozen=True)
-class Capsules:
+class TreeCapsConfig(NetworkConfig):
+    """What a TreeCaps network is made of."""
+
+    LEAST: ClassVar = {"window_depth": 2, "secondary": 0}
+    GREATEST: ClassVar = {
+        "window_depth": 1000,
+        "static_iterations": 1000,
+        "code_iterations": 1000,
+    }
+
+    hidden: tuple[int, ...] = option((), "sizes of the convolution layers before the capsules")
+    residual: bool = option(
+        False, "add to what a hidden layer says of a node what was said before, if sizes agree"
+    )
+    window_depth: int = option(2, "d, the depth of a convolution window")
+    channels: int = option(128, "V', the outputs of a convolution slice")
+    slices: int = option(8, "epsilon, the convolution slices of the capsule layer")
+    capsule_size: int = option(8, "D_pvc, the size of a primary capsule")
+    statics: int = option(2, "a, the static capsules (of each channel, if routed by channel)")
+    routed: int | None = option(None, "b, how many of the longest capsules are routed; all if none")
+    static_iterations: int = option(1, "r, the iterations of variable-to-static routing")
+    per_channel: bool = option(True, "route each channel by itself")
+    distinct_starts: bool = option(False, "let equal capsules fill one place among the starts")
+    pooling: Literal["routing", "max"] = option("routing", "how static capsules come about")
+    counts: Literal["exact", "log"] = option("exact", "multiplicities m as they are, or 1 + ln m")
+    gated: bool = option(False, "weigh multiplicities by a learned gate of the window")
+    secondary: int = option(0, "secondary capsules between the static and the code capsules")
+    secondary_size: int = option(8, "the size of a secondary capsule")
+    code_size: int = option(8, "D_cc, the size of a code capsule")
+    code_iterations: int = option(1, "t, the iterations of dynamic routing")
+    squash: Literal["sabour", "printed"] = option("sabour", "the form of squash")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.channels * self.slices % self.capsule_size:
+            raise UsageError(
+                f"capsules of size {self.capsule_size} do not divide"
+                f" {self.channels} channels of {self.slices} slices"
+            )
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """The window depth of each convolution layer, as ``Forest.of`` takes it."""
+        return (self.window_depth,) * (len(self.hidden) + 1)
+
+    def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
+        """Share the windows of trees."""
+        return Forest.of(trees, vocabulary, self.depths)
+
+
+@dataclass(frozen=True)
+class Capsules(Answer):
     """All that a network says of B programs.
 
     Args:
-        lengths: ``[B, classes]``, the lengths of the code capsules: how present each class is.
+        scores: ``[B, classes]``, the lengths of the code capsules: how present each class is.
         code: ``[B, classes, D_cc]``, the code capsules.
         coupling: ``[B, S, classes]``, how much of each static (or secondary) capsule goes to each
             code capsule.
         static: ``[B, S, D_pvc]``, the static capsules.
     """
 
-    lengths: Tensor
     code: Tensor
     coupling: Tensor
     static: Tensor
 
+    @property
+    def lengths(self) -> Tensor:
+        """The scores."""
+        return self.scores
 
-class TreeCaps(nn.Module):
+
+class TreeCaps(Network):
     """The network of the paper.
 
     Symbols -> vectors ``[N, V]`` -> tree convolution -> primary variable capsules
@@ -51,13 +113,13 @@ class TreeCaps(nn.Module):
         tokens: How many sub-tokens there are; none for kinds alone.
     """
 
+    OUTPUT = ("code.",)
+
+    config: TreeCapsConfig
+
     def __init__(self, config: TreeCapsConfig, kinds: int, classes: int, tokens: int = 0) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config, kinds, classes, tokens)
         sizes = (config.vector_size, *config.hidden)
-        self.vectors = new_weight(kinds, config.vector_size, std=1)
-        # Words begin quieter than kinds: as loud, blind programs scored a point less in a trial.
-        self.token_vectors = new_weight(tokens, config.vector_size, std=0.3) if tokens else None
         self.hidden = nn.ModuleList(
             TreeConvolution(inputs, outputs, residual=config.residual and inputs == outputs)
             for inputs, outputs in pairwise(sizes)
@@ -102,9 +164,22 @@ class TreeCaps(nn.Module):
         code, coupling = self.code(below)
         return Capsules(lengths(code), code, coupling, static)
 
-    def loss(self, capsules: Capsules, label: Tensor) -> Tensor:
-        """Return the loss of a batch whose right classes are ``[B]``."""
-        return margin_loss(capsules.lengths, label)
+    def loss(self, answer: Answer, label: Tensor) -> Tensor:
+        """Return the margin loss of a batch whose right classes are ``[B]``."""
+        return margin_loss(answer.scores, label)
+
+    def figures(self, answer: Answer, label: Tensor) -> dict[str, Tensor]:
+        """Return the mean length of the right code capsule, and how even routing is.
+
+        The latter is the entropy of the coupling divided by the largest it can have: 1 where every
+        capsule below gives all classes the same, 0 where each gives all to one class.
+        """
+        assert isinstance(answer, Capsules)
+        entropy = torch.special.entr(answer.coupling).sum(2).mean()
+        return {
+            "right_length": answer.scores.gather(1, label.unsqueeze(1)).mean(),
+            "coupling_entropy": entropy / math.log(answer.coupling.shape[2]),
+        }
 
     @torch.no_grad()
     def static_coupling(self, batch: Batch) -> list[Tensor]:
@@ -119,22 +194,10 @@ class TreeCaps(nn.Module):
             primary, batch.window, batch.count, weight, batch.bounds
         )
 
-    def _symbol_vectors(self, symbols: SymbolTensors) -> Tensor:
-        """Return for each symbol the vector of its kind, plus the mean of its sub-tokens'."""
-        vectors = functional.embedding(symbols.kind, self.vectors)
-        if self.token_vectors is None:
-            return vectors
-        token = symbols.token
-        if self.training and self.config.token_dropout:
-            token = token * (torch.rand(token.shape) >= self.config.token_dropout)
-        return vectors + functional.embedding_bag(
-            token, self.token_vectors, symbols.offsets, mode="mean"
-        )
-
     def _primary(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the capsules of the distinct windows, and their weights in the programs."""
         config = self.config
-        vectors = self._symbol_vectors(batch.symbols)
+        vectors = self.symbol_vectors(batch.symbols)
         for layer, windows in zip(self.hidden, batch.layers, strict=False):
             vectors = layer(vectors, windows).squeeze(1)  # [W, V']
         outputs = self.primary(vectors, batch.layers[-1])

@@ -1,12 +1,17 @@
 """A forest as tensors: what networks take as their input."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from treecaps.data.forest import Forest, Windows
+from treecaps.data.graphs import Graphs
+from treecaps.data.pieces import Pieces
 from treecaps.data.symbols import Symbols
+from treecaps.syntax.dataflow import EDGES
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,68 @@ class WindowTensors:
 
 
 @dataclass(frozen=True)
+class PieceTensors:
+    """``Pieces`` as tensors, with the subtrees of each height together.
+
+    Args:
+        symbol: ``[D]``, what the top node of each subtree shows.
+        levels: For each height the subtrees' first number, the one after their last, and the
+            families: ``[F]`` children and ``[F]`` their parents, counted from the first.
+        offsets: ``[B + 1]``, where each program's pieces begin.
+        piece: ``[Q]``, subtrees.
+    """
+
+    symbol: Tensor
+    levels: tuple[tuple[int, int, Tensor, Tensor], ...]
+    offsets: Tensor
+    piece: Tensor
+
+    @classmethod
+    def of(cls, pieces: Pieces) -> "PieceTensors":
+        """Take over the arrays of pieces."""
+        heights = int(pieces.height[-1]) + 1 if len(pieces.height) else 0
+        bounds = np.searchsorted(pieces.height, np.arange(heights + 1)).tolist()
+        parent = np.repeat(np.arange(len(pieces.symbol)), np.diff(pieces.child_offsets))
+        levels = []
+        for first, end in pairwise(bounds):
+            rows = slice(*pieces.child_offsets[[first, end]].tolist())
+            families = (pieces.child[rows], parent[rows] - first)
+            levels.append((first, end, *map(torch.from_numpy, families)))
+        arrays = (pieces.symbol, pieces.offsets, pieces.piece)
+        symbol, offsets, piece = map(torch.from_numpy, arrays)
+        return cls(symbol, tuple(levels), offsets, piece)
+
+
+@dataclass(frozen=True)
+class GraphTensors:
+    """``Graphs`` as tensors.
+
+    Args:
+        symbol: ``[N]``, what each node shows.
+        program: ``[N]``, the program that each node is of.
+        edges: For each kind of ``EDGES`` the sources and the targets, nodes.
+    """
+
+    symbol: Tensor
+    program: Tensor
+    edges: tuple[tuple[Tensor, Tensor], ...]
+
+    @classmethod
+    def of(cls, graphs: Graphs) -> "GraphTensors":
+        """Take over the arrays of graphs."""
+        sizes = np.diff(graphs.offsets)
+        shift = np.repeat(graphs.offsets[:-1], np.diff(graphs.edge_offsets))
+        ends = graphs.source + shift, graphs.target + shift
+        edges = []
+        for kind in range(len(EDGES)):
+            chosen = graphs.kind == kind
+            source, target = (torch.from_numpy(end[chosen]) for end in ends)
+            edges.append((source, target))
+        program = np.repeat(np.arange(len(sizes)), sizes)
+        return cls(torch.from_numpy(graphs.symbol), torch.from_numpy(program), tuple(edges))
+
+
+@dataclass(frozen=True)
 class Batch:
     """``Forest`` as tensors.
 
@@ -57,6 +124,9 @@ class Batch:
         bounds: ``B + 1`` numbers, where each program's windows begin.
         window: ``[P]``, distinct windows of the last layer.
         count: ``[P]``, how many nodes of the program have that window.
+        region: ``[P]``, the part of the program that those nodes are in.
+        pieces: The programs as distinct subtrees, where the forest has them.
+        graphs: The programs as nodes and edges, where the forest has them.
     """
 
     symbols: SymbolTensors
@@ -64,6 +134,9 @@ class Batch:
     bounds: list[int]
     window: Tensor
     count: Tensor
+    region: Tensor
+    pieces: PieceTensors | None = None
+    graphs: GraphTensors | None = None
 
     @classmethod
     def of(cls, forest: Forest, dtype: torch.dtype = torch.float32) -> "Batch":
@@ -74,7 +147,16 @@ class Batch:
             forest.offsets.tolist(),
             torch.from_numpy(forest.window),
             torch.from_numpy(forest.count).to(dtype),
+            torch.from_numpy(forest.region),
+            PieceTensors.of(forest.pieces) if forest.pieces else None,
+            GraphTensors.of(forest.graphs) if forest.graphs else None,
         )
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
+
+    @property
+    def programs(self) -> Tensor:
+        """``[P]``, the program that each window belongs to."""
+        sizes = torch.tensor(self.bounds).diff()
+        return torch.arange(len(self)).repeat_interleave(sizes)

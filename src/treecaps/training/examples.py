@@ -3,7 +3,7 @@
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
@@ -36,6 +36,7 @@ _NAMED = 5
 
 Blinder = Callable[[Sequence[Tree]], Sequence[Tree]]
 """Returns the trees of the same programs, blind."""
+Grow = Callable[[Iterable[Tree], Vocabulary], Forest]
 OnPrepare = Callable[[str, float], None]
 """Called with what is being done before training begins, and the share of it that is."""
 
@@ -98,8 +99,11 @@ class Data:
             for layer in forest.layers:
                 for array in (layer.offsets, layer.member):
                     digest.update(array.tobytes())
-            for array in (forest.offsets, forest.window, forest.count):
+            for array in (forest.offsets, forest.window, forest.count, forest.region):
                 digest.update(array.tobytes())
+            for part in (forest.pieces, forest.graphs):
+                for array in vars(part).values() if part else ():
+                    digest.update(array.tobytes())
         return digest.hexdigest()
 
 
@@ -127,7 +131,7 @@ def prepare(
     labels: Labels,
     val: tuple[Sequence[Tree], Labels] | None,
     *,
-    depths: Sequence[int],
+    grow: Grow,
     val_share: float,
     seed: int,
     tokens: int = 0,
@@ -141,7 +145,7 @@ def prepare(
         trees: Trees to learn from.
         labels: Their labels; trees without one are left out.
         val: Other trees and labels for validation.
-        depths: The window depth of each convolution layer.
+        grow: Shares of trees what networks look at.
         val_share: Without other trees, this share of each class is set aside for validation.
         seed: What chance begins with when it is set aside.
         tokens: How many sub-tokens to know.
@@ -175,7 +179,7 @@ def prepare(
 
     def share_windows(parts: tuple[Sequence[Tree], ...]) -> Forest:
         watched = _watch(parts, "sharing windows", on_prepare)
-        return Forest.of(watched, vocabulary, depths)
+        return grow(watched, vocabulary)
 
     vocabulary = Vocabulary.of(_watch(every, "gathering kinds and words", on_prepare), tokens)
     if known is not None:

@@ -4,6 +4,7 @@ import math
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from torch.nn.functional import cross_entropy
 from treecaps.data.symbols import Longs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, TrainingError, UsageError
+from treecaps.models.architectures import new_network
+from treecaps.models.network import Answer, Network
 from treecaps.models.trained import TrainedModel, batches
-from treecaps.models.treecaps import Capsules, TreeCaps
 from treecaps.nn.batch import Batch
 from treecaps.training.config import TrainingConfig
 from treecaps.training.examples import UNKNOWN, Data
@@ -33,10 +35,10 @@ _BYTES_A_WEIGHT = 4 * 4
 """A weight, its gradient and the two moments of the optimizer."""
 
 
-def build_network(preset: Preset, data: Data) -> TreeCaps:
+def build_network(preset: Preset, data: Data) -> Network:
     """Make a network of the right size for data."""
     known = data.vocabulary
-    return TreeCaps(preset.network, len(known), len(data.labels), len(known.tokens))
+    return new_network(preset.network, len(known), len(data.labels), len(known.tokens))
 
 
 def check_size(preset: Preset, data: Data) -> None:
@@ -58,7 +60,7 @@ def check_size(preset: Preset, data: Data) -> None:
 
 
 @torch.no_grad()
-def inherit(network: TreeCaps, vocabulary: Vocabulary, model: TrainedModel) -> None:
+def inherit(network: Network, vocabulary: Vocabulary, model: TrainedModel) -> None:
     """Give a network all that another knows of code; classes it learns anew.
 
     Args:
@@ -74,7 +76,7 @@ def inherit(network: TreeCaps, vocabulary: Vocabulary, model: TrainedModel) -> N
     for name, weight in network.state_dict().items():
         if name in rows:
             weight[rows[name]] = other[name]
-        elif not name.startswith("code."):
+        elif not name.startswith(network.OUTPUT):
             weight.copy_(other[name])
 
 
@@ -212,7 +214,7 @@ class Fitting:
         steps = math.ceil(programs / size)
         done = len(self.history) * steps
         rate = 0.0
-        sums = torch.zeros(4)
+        sums: dict[str, float] = {}
         norms = 0.0
         self.network.train()
         for number in range(steps):
@@ -223,19 +225,19 @@ class Fitting:
             for group in self.optimizer.param_groups:
                 group["lr"] = rate * group["faster"]
             self.optimizer.zero_grad()
-            capsules: Capsules = self.network(batch)
-            loss = self._loss(capsules, label)
+            answer: Answer = self.network(batch)
+            loss = self._loss(answer, label)
             loss.backward()  # type: ignore[no-untyped-call]
             norm = self._gradient_norm()
             if not math.isfinite(loss.item() + norm):
                 raise self._diverged()
             self.optimizer.step()
-            sums += len(rows) * torch.stack([loss.detach(), *_measure(capsules, label)])
+            for name, value in self._measure(answer, label, loss).items():
+                sums[name] = sums.get(name, 0.0) + len(rows) * value.item()
             norms += norm
             step((number + 1) / steps, loss.item())
-        names = ("loss", "accuracy", "right_length", "coupling_entropy")
         return {
-            **dict(zip(names, (sums / programs).tolist(), strict=True)),
+            **{name: total / programs for name, total in sums.items()},
             "gradient_norm": norms / steps,
             "learning_rate": rate,
         }
@@ -262,11 +264,11 @@ class Fitting:
         with torch.no_grad():
             for begin, batch in self._val:
                 part = slice(begin, begin + len(batch))
-                capsules: Capsules = self.network(batch)
-                right[part] = (capsules.lengths.argmax(1) == label[part]).double()
+                answer: Answer = self.network(batch)
+                right[part] = (answer.scores.argmax(1) == label[part]).double()
                 # A class that the network cannot name has no loss.
                 if count := int((label[part] != UNKNOWN).sum()):
-                    loss += count * self._loss_of_known(capsules, label[part])
+                    loss += count * self._loss_of_known(answer, label[part])
                     known += count
         figures = {"val_accuracy": right[: len(examples)].mean().item()}
         if examples.has_blind:
@@ -282,8 +284,8 @@ class Fitting:
         rows = np.arange(min(self.config.batch_size, len(self.data.train)))
         self.network.eval()
         with torch.no_grad():
-            capsules: Capsules = self.network(Batch.of(self.data.train.forest.select(rows)))
-        return bool(capsules.lengths.isfinite().all())
+            answer: Answer = self.network(Batch.of(self.data.train.forest.select(rows)))
+        return bool(answer.scores.isfinite().all())
 
     def _diverged(self) -> TrainingError:
         lower = min(self.config.learning_rate / 5, _LOWER_RATE)
@@ -292,18 +294,23 @@ class Fitting:
             f" learning rate: --set learning_rate={lower:g}"
         )
 
-    def _loss_of_known(self, capsules: Capsules, label: Tensor) -> float:
+    def _loss_of_known(self, answer: Answer, label: Tensor) -> float:
         known = label != UNKNOWN
         if not bool(known.all()):
-            capsules = Capsules(**{name: value[known] for name, value in vars(capsules).items()})
-        return self._loss(capsules, label[known]).item()
+            answer = replace(answer, **{name: part[known] for name, part in vars(answer).items()})
+        return self._loss(answer, label[known]).item()
 
-    def _loss(self, capsules: Capsules, label: Tensor) -> Tensor:
-        loss = self.network.loss(capsules, label)
+    def _loss(self, answer: Answer, label: Tensor) -> Tensor:
+        loss = self.network.loss(answer, label)
         if self.config.entropy:
-            surprise = cross_entropy(_SHARPNESS * capsules.lengths, label)
-            loss = loss + self.config.entropy * surprise
+            loss = loss + self.config.entropy * cross_entropy(_SHARPNESS * answer.scores, label)
         return loss
+
+    @torch.no_grad()
+    def _measure(self, answer: Answer, label: Tensor, loss: Tensor) -> dict[str, Tensor]:
+        right = (answer.scores.argmax(1) == label).float()
+        figures = self.network.figures(answer, label)
+        return {"loss": loss.detach(), "accuracy": right.mean(), **figures}
 
     def _is_best(self) -> bool:
         if not self.best_epoch or not len(self.data.val):
@@ -320,19 +327,3 @@ def _rate(config: TrainingConfig, share: float) -> float:
     if config.decay == "none":
         return config.learning_rate
     return config.learning_rate * (1 + math.cos(math.pi * share)) / 2
-
-
-@torch.no_grad()
-def _measure(capsules: Capsules, label: Tensor) -> list[Tensor]:
-    """Return the accuracy, the mean length of the right code capsule, and how even routing is.
-
-    The last is the entropy of the coupling divided by the largest it can have: 1 where every
-    capsule below gives all classes the same, 0 where each gives all to one class.
-    """
-    right = capsules.lengths.gather(1, label.unsqueeze(1))
-    entropy = torch.special.entr(capsules.coupling).sum(2).mean()
-    return [
-        (capsules.lengths.argmax(1) == label).float().mean(),
-        right.mean(),
-        entropy / math.log(capsules.coupling.shape[2]),
-    ]

@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from treecaps.errors import ModelError, UsageError, tell
-from treecaps.models.trained import CONFIG, NAME
+from treecaps.models.architectures import ARCHITECTURES
+from treecaps.models.trained import CONFIG
 from treecaps.training.checkpoint import STATE, holds_state, remove_state
 
 CHECKPOINT = "checkpoint"
@@ -135,4 +136,4 @@ def _is_model(folder: Path) -> bool:
         config = json.loads((folder / CONFIG).read_bytes())
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(config, dict) and config.get("model") == NAME
+    return isinstance(config, dict) and config.get("model") in ARCHITECTURES

@@ -5,8 +5,15 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from treecaps.errors import UsageError
-from treecaps.models.config import TreeCapsConfig
+from treecaps.models.astnn import ASTNNConfig
+from treecaps.models.capsgnn import CapsGNNConfig
+from treecaps.models.config import NetworkConfig
+from treecaps.models.dtbcnn import DTBCNNConfig
+from treecaps.models.ggnn import GGNNConfig
 from treecaps.models.settings import allowed, from_json, from_text, types_of, unknown_name
+from treecaps.models.tbcnn import TBCNNConfig
+from treecaps.models.tree_lstm import TreeLSTMConfig
+from treecaps.models.treecaps import TreeCapsConfig
 from treecaps.training.config import TrainingConfig
 
 _SHOWN = 60
@@ -16,7 +23,7 @@ _SHOWN = 60
 class Preset:
     """A network and how it is trained."""
 
-    network: TreeCapsConfig
+    network: NetworkConfig
     training: TrainingConfig
 
 
@@ -47,11 +54,34 @@ PRESETS = {
 }
 
 
-def get_preset(name: Any) -> Preset:
-    """Return the preset of a name."""
-    if not isinstance(name, str) or name not in PRESETS:
-        raise UsageError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
-    return PRESETS[name]
+_TRAINING = TrainingConfig(
+    epochs=None, learning_rate=3e-3, token_rate=5.0, vectors="random", rename=0.5
+)
+OTHERS = {
+    "tbcnn": Preset(
+        TBCNNConfig(nodes="kinds+tokens", vector_size=64, convolutions=(128, 128), dropout=0.3),
+        _TRAINING,
+    ),
+    "ggnn": Preset(GGNNConfig(nodes="kinds+tokens", vector_size=64), _TRAINING),
+    "astnn": Preset(ASTNNConfig(nodes="kinds+tokens", vector_size=128, dropout=0.2), _TRAINING),
+    "tree-lstm": Preset(TreeLSTMConfig(nodes="kinds+tokens", vector_size=64), _TRAINING),
+    "dtbcnn": Preset(
+        DTBCNNConfig(nodes="kinds+tokens", vector_size=64, convolutions=(128, 128), dropout=0.3),
+        _TRAINING,
+    ),
+    "capsgnn": Preset(CapsGNNConfig(nodes="kinds+tokens", vector_size=64), _TRAINING),
+}
+"""The preset ``default`` of the other architectures."""
+
+
+def get_preset(name: Any, model: str = "treecaps") -> Preset:
+    """Return the preset of a name, for a model."""
+    presets = PRESETS if model == "treecaps" else {"default": OTHERS[model]}
+    if not isinstance(name, str) or name not in presets:
+        raise UsageError(
+            f"there is no preset {name!r} of {model}; there is {' and '.join(presets)}"
+        )
+    return presets[name]
 
 
 def apply_settings(preset: Preset, settings: Iterable[str] | Mapping[str, Any]) -> Preset:

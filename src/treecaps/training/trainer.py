@@ -129,7 +129,7 @@ def train(
         trees,
         labels,
         _validation_data(val, frontend, comments),
-        depths=preset.network.depths,
+        grow=preset.network.forest,
         val_share=preset.training.val_share,
         seed=seed,
         tokens=preset.network.known_tokens,
@@ -283,17 +283,17 @@ class _Training:
         known = label != UNKNOWN
         if len(networks) > 1:
             alone = [replace(model, members=(one,), weights=(1.0,)) for one in networks]
-            outputs = torch.stack([each.lengths(forest)[known] for each in alone])
+            outputs = torch.stack([each.scores(forest)[known] for each in alone])
             target = torch.nn.functional.one_hot(label[known], len(self.data.labels))
             weights = weigh(outputs.double().numpy(), target.double().numpy())
             model = replace(model, weights=tuple(weights))
-        lengths = model.lengths(forest)
-        model = replace(model, calibration=calibrate(lengths[known], label[known]))
+        scores = model.scores(forest)
+        model = replace(model, calibration=calibrate(scores[known], label[known]))
         histories = [fitting.history for fitting in fittings]
         figures = {
             "epochs": sum(map(len, histories)),
             "seconds": sum(epoch["seconds"] for history in histories for epoch in history),
-            **_validation_figures(lengths, val),
+            **_validation_figures(scores, val),
         }
         members = [
             {
@@ -312,11 +312,11 @@ class _Training:
             model.save(self.home, {HISTORY: to_json_bytes({"members": histories})})
 
 
-def _validation_figures(lengths: Tensor, val: Examples) -> dict[str, float]:
+def _validation_figures(scores: Tensor, val: Examples) -> dict[str, float]:
     if not len(val):
         return {}
     figures: dict[str, float] = {}
-    for kind, guess in zip(("", "_blind"), lengths.argmax(1).view(-1, len(val)), strict=False):
+    for kind, guess in zip(("", "_blind"), scores.argmax(1).view(-1, len(val)), strict=False):
         classes = torch.from_numpy(np.union1d(val.label, guess)).unsqueeze(1)
         is_label, is_guess = val.label == classes, guess == classes
         f1 = 2 * (is_label & is_guess).sum(1) / (is_label.sum(1) + is_guess.sum(1))

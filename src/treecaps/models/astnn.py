@@ -1,0 +1,79 @@
+"""ASTNN: statement trees, a recursive encoder and a bidirectional GRU (Zhang et al. 2019)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
+
+from treecaps.data.forest import Forest
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.models.config import NetworkConfig
+from treecaps.models.network import Logits, SoftmaxNetwork
+from treecaps.models.options import option
+from treecaps.nn.batch import Batch, PieceTensors
+from treecaps.syntax.tree import Tree
+
+
+@dataclass(frozen=True)
+class ASTNNConfig(NetworkConfig):
+    """What an ASTNN is made of."""
+
+    encoded: int = option(128, "the size of a statement's vector")
+    hidden: int = option(100, "the size of the GRU's state, in each direction")
+    dropout: float = option(0.0, "share of a program's vector left out in training")
+
+    def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
+        """Share the subtrees of statements."""
+        return Forest.of(trees, vocabulary, (), pieces="statements")
+
+
+class ASTNN(SoftmaxNetwork):
+    r"""AST-based neural network.
+
+    .. math:: h = W x + \sum_k h_k + b \qquad e = \max_{\text{nodes}} h
+
+    for every node of a statement's tree with children k; a statement is the largest value of each
+    dimension over its nodes. The statements of a program in order go through a bidirectional GRU,
+    whose states give the program by their largest values.
+    """
+
+    OUTPUT = ("output.",)
+
+    config: ASTNNConfig
+
+    def __init__(self, config: ASTNNConfig, kinds: int, classes: int, tokens: int = 0) -> None:
+        super().__init__(config, kinds, classes, tokens)
+        self.encode = nn.Linear(config.vector_size, config.encoded)
+        self.sequence = nn.GRU(config.encoded, config.hidden, batch_first=True, bidirectional=True)
+        self.dropout = nn.Dropout(config.dropout)
+        self.output = nn.Linear(2 * config.hidden, classes)
+
+    def forward(self, batch: Batch) -> Logits:
+        """Encode each distinct statement once, read the statements of programs, classify."""
+        pieces = batch.pieces
+        assert pieces is not None
+        statements = self._encode(self.symbol_vectors(batch.symbols), pieces)
+        rows = torch.split(statements[pieces.piece], pieces.offsets.diff().tolist())
+        states, sizes = pad_packed_sequence(
+            self.sequence(pack_sequence(list(rows), enforce_sorted=False))[0], batch_first=True
+        )
+        beyond = torch.arange(states.shape[1]) >= sizes.unsqueeze(1)
+        largest = states.masked_fill(beyond.unsqueeze(2), -torch.inf).amax(1)
+        return Logits.of(self.output(self.dropout(largest)))
+
+    def _encode(self, vectors: Tensor, pieces: PieceTensors) -> Tensor:
+        """Return the largest values ``[D, size]`` over the nodes of each subtree."""
+        shown = self.encode(vectors)  # once for each symbol
+        states = largest = vectors.new_zeros(0, shown.shape[1])
+        for first, end, child, parent in pieces.levels:
+            state = shown[pieces.symbol[first:end]]
+            most = state
+            if len(child):
+                state = state.index_add(0, parent, states[child])
+                place = parent.unsqueeze(1).expand(-1, state.shape[1])
+                most = state.scatter_reduce(0, place, largest[child], "amax")
+            states = torch.cat([states, state])
+            largest = torch.cat([largest, most])
+        return largest

@@ -1,0 +1,110 @@
+"""DTBCNN: tree-based convolution over trees with dependencies (Bui et al. 2019)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from treecaps.data.forest import Forest
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.models.config import NetworkConfig
+from treecaps.models.network import Logits, SoftmaxNetwork
+from treecaps.models.options import option
+from treecaps.nn.batch import Batch, GraphTensors
+from treecaps.syntax.dataflow import EDGES
+from treecaps.syntax.tree import Tree
+
+_CHILD = EDGES.index("Child")
+_DEPENDENCIES = tuple(
+    EDGES.index(kind) for kind in ("LastWrite", "ComputedFrom", "GuardedBy", "GuardedByNegation")
+)
+
+
+@dataclass(frozen=True)
+class DTBCNNConfig(NetworkConfig):
+    """What a DTBCNN is made of."""
+
+    convolutions: tuple[int, ...] = option((128,), "sizes of the convolution layers")
+    hidden: int = option(128, "the size of the hidden layer")
+    dropout: float = option(0.0, "share of the hidden layer left out in training")
+
+    def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
+        """Keep all nodes and their edges."""
+        return Forest.of(trees, vocabulary, (), graphs=True)
+
+
+class DependencyConvolution(nn.Module):
+    r"""Tree convolution of windows that also hold what a node depends on.
+
+    .. math::
+        y_v = \tanh\Bigl(W^t x_v + \sum_c (\eta^l_c W^l + \eta^r_c W^r) x_c
+            + \frac{1}{|D_v|} \sum_{u \in D_v} W^d x_u + b\Bigr)
+
+    over the children c of a node v, with the weights of TBCNN, and over the nodes D that it depends
+    on: where a variable was last written, what it is computed from, what guards it.
+
+    Shapes:
+        vectors ``[N, V]``; output ``[N, V']``.
+    """
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.top = nn.Linear(inputs, outputs)
+        self.left = nn.Linear(inputs, outputs, bias=False)
+        self.right = nn.Linear(inputs, outputs, bias=False)
+        self.depends = nn.Linear(inputs, outputs, bias=False)
+
+    def forward(self, vectors: Tensor, graphs: GraphTensors) -> Tensor:
+        """Convolve every node."""
+        parent, child = graphs.edges[_CHILD]
+        right = _places(parent, len(vectors)).to(vectors.dtype).unsqueeze(1)
+        none = torch.zeros_like(vectors)
+        below = vectors[child]
+        to_left = none.index_add(0, parent, (1 - right) * below)
+        to_right = none.index_add(0, parent, right * below)
+        node = torch.cat([graphs.edges[kind][0] for kind in _DEPENDENCIES])
+        other = torch.cat([graphs.edges[kind][1] for kind in _DEPENDENCIES])
+        count = torch.bincount(node, minlength=len(vectors)).clamp(min=1).unsqueeze(1)
+        depends = none.index_add(0, node, vectors[other]) / count
+        sums = self.top(vectors) + self.left(to_left) + self.right(to_right)
+        found: Tensor = (sums + self.depends(depends)).tanh()
+        return found
+
+
+def _places(parent: Tensor, nodes: int) -> Tensor:
+    """Return of each child how far to the right it stands, from 0 to 1; 1/2 for an only one."""
+    counts = torch.bincount(parent, minlength=nodes)
+    first = counts.cumsum(0) - counts  # edges to children are sorted by parents
+    place = torch.arange(len(parent)) - first[parent]
+    last = counts[parent] - 1
+    return torch.where(last > 0, place / last.clamp(min=1), 0.5)
+
+
+class DTBCNN(SoftmaxNetwork):
+    """Dependency tree-based convolutional neural network: TBCNN whose windows hold dependencies."""
+
+    OUTPUT = ("output.",)
+
+    config: DTBCNNConfig
+
+    def __init__(self, config: DTBCNNConfig, kinds: int, classes: int, tokens: int = 0) -> None:
+        super().__init__(config, kinds, classes, tokens)
+        sizes = (config.vector_size, *config.convolutions)
+        self.convolutions = nn.ModuleList(DependencyConvolution(*pair) for pair in pairwise(sizes))
+        self.hidden = nn.Linear(sizes[-1], config.hidden)
+        self.dropout = nn.Dropout(config.dropout)
+        self.output = nn.Linear(config.hidden, classes)
+
+    def forward(self, batch: Batch) -> Logits:
+        """Convolve, take maxima, classify."""
+        graphs = batch.graphs
+        assert graphs is not None
+        vectors = self.symbol_vectors(batch.symbols)[graphs.symbol]
+        for layer in self.convolutions:
+            vectors = layer(vectors, graphs)
+        place = graphs.program.unsqueeze(1).expand(-1, vectors.shape[1])
+        none = vectors.new_zeros(len(batch), vectors.shape[1])
+        pooled = none.scatter_reduce(0, place, vectors, "amax", include_self=False)
+        return Logits.of(self.output(self.dropout(self.hidden(pooled).relu())))

@@ -1,0 +1,87 @@
+"""GGNN: gated graph neural network on program graphs (Li et al. 2016; Allamanis et al. 2018)."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from treecaps.data.forest import Forest
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.models.config import NetworkConfig
+from treecaps.models.network import Logits, SoftmaxNetwork
+from treecaps.models.options import option
+from treecaps.nn.batch import Batch, GraphTensors
+from treecaps.syntax.dataflow import EDGES
+from treecaps.syntax.tree import Tree
+
+
+@dataclass(frozen=True)
+class GGNNConfig(NetworkConfig):
+    """What a GGNN is made of."""
+
+    hidden: int = option(64, "the size of a node's state")
+    steps: int = option(4, "how often nodes hear of their neighbours")
+    dropout: float = option(0.0, "share of a program's vector left out in training")
+
+    def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
+        """Keep all nodes and their edges."""
+        return Forest.of(trees, vocabulary, (), graphs=True)
+
+
+class GGNN(SoftmaxNetwork):
+    r"""Gated graph neural network.
+
+    .. math::
+        m_v = \sum_{e : u \to v} (W_{k(e)} h_u) \qquad h_v \leftarrow \mathrm{GRU}(m_v, h_v)
+
+    over edges of all kinds, each also the other way round with weights of its own. In the end
+    attention sums the nodes of a program,
+
+    .. math:: p = \sum_v \sigma(i(h_v, x_v)) \odot \tanh(j(h_v, x_v))
+
+    where x is what a node shows.
+    """
+
+    OUTPUT = ("output.",)
+
+    config: GGNNConfig
+
+    def __init__(self, config: GGNNConfig, kinds: int, classes: int, tokens: int = 0) -> None:
+        super().__init__(config, kinds, classes, tokens)
+        size = config.hidden
+        self.inputs = nn.Linear(config.vector_size, size)
+        self.edges = nn.Parameter(torch.empty(2 * len(EDGES), size, size))
+        nn.init.uniform_(self.edges, -1 / math.sqrt(size), 1 / math.sqrt(size))
+        self.cell = nn.GRUCell(size, size)
+        self.attend = nn.Linear(2 * size, 2 * size)
+        self.dropout = nn.Dropout(config.dropout)
+        self.output = nn.Linear(size, classes)
+
+    def forward(self, batch: Batch) -> Logits:
+        """Pass messages along all edges, sum the nodes of programs, classify."""
+        graphs = batch.graphs
+        assert graphs is not None
+        # Equal symbols begin equal.
+        shown = self.inputs(self.symbol_vectors(batch.symbols))[graphs.symbol]
+        states = shown
+        for _ in range(self.config.steps):
+            states = self.cell(self._messages(states, graphs), states)
+        gate, value = self.attend(torch.cat([states, shown], 1)).chunk(2, 1)
+        sums = states.new_zeros(len(batch), states.shape[1]).index_add(
+            0, graphs.program, gate.sigmoid() * value.tanh()
+        )
+        # Programs differ in size a hundredfold.
+        sizes = torch.bincount(graphs.program, minlength=len(batch)).unsqueeze(1)
+        return Logits.of(self.output(self.dropout(sums / sizes.sqrt())))
+
+    def _messages(self, states: Tensor, graphs: GraphTensors) -> Tensor:
+        """Return what nodes hear, ``[N, size]``."""
+        heard = torch.zeros_like(states)
+        for number, (source, target) in enumerate(graphs.edges):
+            if len(source):
+                there, back = self.edges[2 * number], self.edges[2 * number + 1]
+                heard = heard.index_add(0, target, states[source] @ there)
+                heard = heard.index_add(0, source, states[target] @ back)
+        return heard

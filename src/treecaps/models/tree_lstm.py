@@ -1,0 +1,83 @@
+"""Tree-LSTM: the child-sum form (Tai et al. 2015), as used for code by Wei and Li (2017)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from treecaps.data.forest import Forest
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.models.config import NetworkConfig
+from treecaps.models.network import Logits, SoftmaxNetwork
+from treecaps.models.options import option
+from treecaps.nn.batch import Batch, PieceTensors
+from treecaps.syntax.tree import Tree
+
+
+@dataclass(frozen=True)
+class TreeLSTMConfig(NetworkConfig):
+    """What a Tree-LSTM is made of."""
+
+    hidden: int = option(128, "the size of a memory cell")
+    dropout: float = option(0.0, "share of a program's vector left out in training")
+
+    def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
+        """Share whole subtrees."""
+        return Forest.of(trees, vocabulary, (), pieces="whole")
+
+
+class TreeLSTM(SoftmaxNetwork):
+    r"""Child-sum Tree-LSTM: a memory cell for every distinct subtree, from the leaves up.
+
+    .. math::
+        \tilde h = \sum_k h_k \qquad
+        (i, o, u) = (\sigma, \sigma, \tanh)(W x + U \tilde h + b) \qquad
+        f_k = \sigma(W_f x + U_f h_k + b_f)
+
+        c = i \odot u + \sum_k f_k \odot c_k \qquad h = o \odot \tanh(c)
+
+    over the children k of a node that shows x. The hidden state of the root is the program's.
+    """
+
+    OUTPUT = ("output.",)
+
+    config: TreeLSTMConfig
+
+    def __init__(self, config: TreeLSTMConfig, kinds: int, classes: int, tokens: int = 0) -> None:
+        super().__init__(config, kinds, classes, tokens)
+        size = config.hidden
+        self.inputs = nn.Linear(config.vector_size, 4 * size)
+        self.states = nn.Linear(size, 3 * size, bias=False)
+        self.forget = nn.Linear(size, size, bias=False)
+        self.dropout = nn.Dropout(config.dropout)
+        self.output = nn.Linear(size, classes)
+        with torch.no_grad():
+            self.inputs.bias[3 * size :] = 1  # remember, to begin with
+
+    def forward(self, batch: Batch) -> Logits:
+        """Go up all trees at once, height by height, and classify what the roots hold."""
+        assert batch.pieces is not None
+        hidden = self._climb(self.symbol_vectors(batch.symbols), batch.pieces)
+        roots = hidden[batch.pieces.piece]
+        return Logits.of(self.output(self.dropout(roots)))
+
+    def _climb(self, vectors: Tensor, pieces: PieceTensors) -> Tensor:
+        size = self.config.hidden
+        shown = self.inputs(vectors)  # once for each symbol
+        hidden = cells = vectors.new_zeros(0, size)
+        for first, end, child, parent in pieces.levels:
+            own = shown[pieces.symbol[first:end]]
+            gates, keep = own[:, : 3 * size], own[:, 3 * size :]
+            kept = own.new_zeros(end - first, size)
+            if len(child):
+                below = hidden[child]
+                total = torch.zeros_like(kept).index_add(0, parent, below)
+                gates = gates + self.states(total)
+                forget = (keep[parent] + self.forget(below)).sigmoid()
+                kept = kept.index_add(0, parent, forget * cells[child])
+            enter, leave, new = gates.chunk(3, 1)
+            cell = enter.sigmoid() * new.tanh() + kept
+            cells = torch.cat([cells, cell])
+            hidden = torch.cat([hidden, leave.sigmoid() * cell.tanh()])
+        return hidden

@@ -1,0 +1,267 @@
+"""All architectures: trained, kept and read alike; each equal to a slow network for one tree."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.naive import convolve, nodes_of, route
+from tests.training.examples import example_labels, example_trees
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.errors import UsageError
+from treecaps.models.architectures import ARCHITECTURES, get_architecture, new_network
+from treecaps.models.astnn import ASTNN
+from treecaps.models.capsgnn import CapsGNN
+from treecaps.models.dtbcnn import DTBCNN, DependencyConvolution
+from treecaps.models.ggnn import GGNN
+from treecaps.models.network import Answer, Logits, Network, SoftmaxNetwork
+from treecaps.models.tbcnn import TBCNN
+from treecaps.models.trained import TrainedModel
+from treecaps.models.tree_lstm import TreeLSTM
+from treecaps.nn.batch import Batch
+from treecaps.syntax.dataflow import EDGES, find_edges
+from treecaps.syntax.statements import begin_statements
+from treecaps.syntax.tree import Tree
+from treecaps.training.presets import OTHERS, apply_settings, get_preset
+from treecaps.training.trainer import train
+
+QUICK = ("epochs=6", "batch_size=16", "rename=0", "vector_size=6")
+
+
+def test_every_architecture_has_a_preset() -> None:
+    assert set(OTHERS) == set(ARCHITECTURES) - {"treecaps"}
+    for name in ARCHITECTURES:
+        preset = get_preset("default", name)
+        assert type(preset.network) is get_architecture(name).config
+    with pytest.raises(UsageError, match="there is no preset 'paper' of tbcnn; there is default"):
+        get_preset("paper", "tbcnn")
+    with pytest.raises(UsageError, match="there is no model 'x'; there are treecaps, tbcnn"):
+        get_architecture("x")
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_it_is_trained_kept_and_read(name: str, tmp_path: Path) -> None:
+    trees, labels = example_trees(), example_labels()
+    preset = apply_settings(get_preset("default", name), QUICK)
+    figures: list[dict[str, Any]] = []
+    model = train(
+        trees,
+        labels,
+        preset=preset,
+        folder=tmp_path / "model",
+        on_epoch=lambda _, epoch: figures.append(epoch),
+    )
+    assert figures[-1]["loss"] < figures[0]["loss"]
+    assert type(model.members[0]) is get_architecture(name).network
+    again = TrainedModel.load(tmp_path / "model")
+    assert again.config == preset.network
+    scores = model.scores(model.forest(trees))
+    assert torch.equal(again.scores(again.forest(trees)), scores)
+    assert scores.min() >= 0
+    assert scores.max() <= 1
+    # No program sees another.
+    alone = torch.cat([model.scores(model.forest([tree])) for tree in trees])
+    torch.testing.assert_close(alone, scores)
+    selected = model.scores(model.forest(trees).select([7, 3, 3]))
+    torch.testing.assert_close(selected, scores[[7, 3, 3]])
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_start_is_taken_over(name: str) -> None:
+    trees, labels = example_trees(), example_labels()
+    preset = apply_settings(get_preset("default", name), QUICK)
+    still = replace(preset, training=replace(preset.training, learning_rate=1e-12))
+    start = train(trees, [label if label == "gcd" else "other" for label in labels], preset=preset)
+    model = train(trees, labels, preset=still, start=start)
+    before, after = (one.members[0].state_dict() for one in (start, model))
+    kept = [key for key in before if not key.startswith(model.members[0].OUTPUT)]
+    assert len(kept) > 3
+    for key in kept:
+        if "vectors" not in key:
+            torch.testing.assert_close(after[key], before[key])
+
+
+def shown(network: Network, tree: Tree, vocabulary: Vocabulary) -> Tensor:
+    """Return the vector of each node."""
+    nodes = nodes_of(tree, vocabulary, 2)
+    words = network.token_vectors
+    assert words is not None
+    none = torch.zeros_like(network.vectors[0])
+    means = [words[list(t)].mean(0) if t else none for t in nodes.tokens]
+    return network.vectors[nodes.kind] + torch.stack(means)
+
+
+def naive_tbcnn(network: TBCNN, tree: Tree, vocabulary: Vocabulary) -> Tensor:
+    x = shown(network, tree, vocabulary)
+    nodes = nodes_of(tree, vocabulary, 2)
+    for layer in network.convolutions:
+        x = convolve(layer, x, nodes)[:, 0]  # type: ignore[arg-type]
+    if network.parts == 1:
+        pooled = x.amax(0)
+    else:
+        leaves = [node for node in range(len(tree)) if not len(tree.children(node))]
+        mean_depth = sum(int(tree.depth[leaf]) for leaf in leaves) / len(leaves)
+        slots: list[list[int]] = [[], [], []]
+        for node in range(len(tree)):
+            if tree.depth[node] < 0.6 * mean_depth:
+                slots[0].append(node)
+                continue
+            end = node + len(tree.subtree(node))
+            first = sum(leaf < node for leaf in leaves)
+            last = sum(leaf < end for leaf in leaves)
+            slots[1 if (first + last) / 2 < len(leaves) / 2 else 2].append(node)
+        pooled = torch.cat([x[slot].amax(0) if slot else 0 * x[0] for slot in slots])
+    logits: Tensor = network.output(network.hidden(pooled).relu())
+    return logits
+
+
+def naive_tree_lstm(network: TreeLSTM, tree: Tree, vocabulary: Vocabulary) -> Tensor:
+    x = network.inputs(shown(network, tree, vocabulary))
+    size = network.config.hidden
+
+    def cell(node: int) -> tuple[Tensor, Tensor]:
+        below = [cell(int(child)) for child in tree.children(node)]
+        total = sum((h for h, _ in below), torch.zeros(size, dtype=x.dtype))
+        i, o, u = (x[node, : 3 * size] + network.states(total)).chunk(3)
+        c = i.sigmoid() * u.tanh()
+        for h_k, c_k in below:
+            c = c + (x[node, 3 * size :] + network.forget(h_k)).sigmoid() * c_k
+        return o.sigmoid() * c.tanh(), c
+
+    logits: Tensor = network.output(cell(0)[0])
+    return logits
+
+
+def naive_astnn(network: ASTNN, tree: Tree, vocabulary: Vocabulary) -> Tensor:
+    x = network.encode(shown(network, tree, vocabulary))
+    starts = begin_statements(tree)
+
+    def encode(node: int, seen: list[Tensor]) -> Tensor:
+        state: Tensor = x[node]
+        for child in tree.children(node):
+            if not starts[child]:
+                state = state + encode(int(child), seen)
+        seen.append(state)
+        return state
+
+    statements = []
+    for node in range(len(tree)):
+        if starts[node]:
+            seen: list[Tensor] = []
+            encode(node, seen)
+            statements.append(torch.stack(seen).amax(0))
+    assert len(statements) > 1
+    states, _ = network.sequence(torch.stack(statements))
+    logits: Tensor = network.output(states.amax(0))
+    return logits
+
+
+def naive_ggnn(network: GGNN, tree: Tree, vocabulary: Vocabulary) -> Tensor:
+    x = network.inputs(shown(network, tree, vocabulary))
+    h = x
+    edges = find_edges(tree)
+    for _ in range(network.config.steps):
+        heard = [torch.zeros_like(h[0]) for _ in h]
+        for number, kind in enumerate(EDGES):
+            for one, other in edges[kind].tolist():
+                heard[other] = heard[other] + h[one] @ network.edges[2 * number]
+                heard[one] = heard[one] + h[other] @ network.edges[2 * number + 1]
+        h = network.cell(torch.stack(heard), h)
+    total = torch.zeros_like(h[0])
+    for state, own in zip(h, x, strict=True):
+        gate, value = network.attend(torch.cat([state, own])).chunk(2)
+        total = total + gate.sigmoid() * value.tanh()
+    logits: Tensor = network.output(total / len(tree) ** 0.5)
+    return logits
+
+
+def naive_dtbcnn(network: DTBCNN, tree: Tree, vocabulary: Vocabulary) -> Tensor:
+    x = shown(network, tree, vocabulary)
+    edges = find_edges(tree)
+    for layer in network.convolutions:
+        assert isinstance(layer, DependencyConvolution)
+        rows = []
+        for node in range(len(tree)):
+            y = layer.top(x[node])
+            children = tree.children(node).tolist()
+            for place, child in enumerate(children):
+                right = place / (len(children) - 1) if len(children) > 1 else 0.5
+                y = y + (1 - right) * layer.left(x[child]) + right * layer.right(x[child])
+            others = [
+                other
+                for kind in ("LastWrite", "ComputedFrom", "GuardedBy", "GuardedByNegation")
+                for one, other in edges[kind].tolist()
+                if one == node
+            ]
+            for other in others:
+                y = y + layer.depends(x[other]) / len(others)
+            rows.append(y.tanh())
+        x = torch.stack(rows)
+    logits: Tensor = network.output(network.hidden(x.amax(0)).relu())
+    return logits
+
+
+def naive_capsgnn(network: CapsGNN, tree: Tree, vocabulary: Vocabulary) -> Tensor:
+    """Return the lengths of class capsules."""
+    h = shown(network, tree, vocabulary)
+    size = len(tree)
+    adjacent = torch.eye(size, dtype=h.dtype)
+    for node, parent in enumerate(tree.parent.tolist()):
+        if parent >= 0:
+            adjacent[node, parent] = adjacent[parent, node] = 1
+    scale = torch.diag(adjacent.sum(1) ** -0.5)
+    found = []
+    for layer in network.convolutions:
+        h = (scale @ adjacent @ scale @ layer(h)).tanh()
+        found += list(h.view(size, network.config.channels, -1).unbind(1))
+    nodes = torch.stack(found, 1)
+    nodes = nodes * network.attention(nodes.flatten(1)).tanh().softmax(0)[:, :, None]
+    config = network.config
+    votes = [
+        (nodes[n, c] @ network.votes[c]).view(config.graph_capsules, -1)
+        for n in range(size)
+        for c in range(nodes.shape[1])
+    ]
+    graph, _ = route(torch.stack(votes), config.graph_iterations, "sabour")
+    layer = network.classes
+    weight = layer.weight.view(len(graph), -1, layer.outputs, layer.output_size)
+    predictions = torch.einsum("ji,jimd->jmd", graph, weight)
+    lengths: Tensor = route(predictions, layer.iterations, "sabour")[0].norm(dim=1)
+    return lengths
+
+
+NAIVE: dict[str, tuple[Callable[..., Tensor], tuple[str, ...]]] = {
+    "tbcnn": (naive_tbcnn, ("convolutions=7,5",)),
+    "tbcnn, three parts": (naive_tbcnn, ("convolutions=7", "pooling=three")),
+    "tree-lstm": (naive_tree_lstm, ("hidden=7",)),
+    "ggnn": (naive_ggnn, ("hidden=7", "steps=2")),
+    "dtbcnn": (naive_dtbcnn, ("convolutions=7,5", "hidden=6")),
+    "capsgnn": (naive_capsgnn, ("capsule_size=3", "channels=2", "graph_capsules=4", "layers=2")),
+    "astnn": (naive_astnn, ("encoded=7", "hidden=5")),
+}
+
+
+@pytest.mark.parametrize("variant", NAIVE)
+def test_it_equals_a_network_for_one_tree(variant: str) -> None:
+    name = variant.partition(",")[0]
+    naive, settings = NAIVE[variant]
+    trees = [tree for tree in example_trees() if len(tree) < 400][::5]
+    vocabulary = Vocabulary.of(trees, 500)
+    config = apply_settings(get_preset("default", name), ["vector_size=6", *settings]).network
+    torch.manual_seed(0)
+    network = new_network(config, len(vocabulary), 4, len(vocabulary.tokens)).double().eval()
+    batch = Batch.of(config.forest(trees, vocabulary), torch.float64)
+    label = torch.arange(len(trees)) % 4
+    answer = network(batch)
+    expected = torch.stack([naive(network, tree, vocabulary) for tree in trees])
+    wanted = Logits.of(expected) if isinstance(network, SoftmaxNetwork) else Answer(expected)
+    torch.testing.assert_close(answer.scores, wanted.scores)
+    weights = list(network.parameters())
+    ours = torch.autograd.grad(network.loss(answer, label), weights)
+    theirs = torch.autograd.grad(network.loss(wanted, label), weights)
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other)
