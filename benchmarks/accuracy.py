@@ -96,7 +96,7 @@ class Programs:
 
         trees = both(blind=False)
         preset = preset_of(options)
-        sees_blind = preset.network.known_tokens and preset.training.rename
+        sees_blind = preset.network.sees_names and preset.training.rename
         blind = both(blind=True) if sees_blind or options.svm_tokens else None
         if blind is not None and len(blind) != len(trees):
             raise SystemExit("some programs cannot be made blind: the two sides would not match")

@@ -5,8 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.svm import LinearSVC
 from torch import Tensor
 
 from tests.naive import convolve, nodes_of, route
@@ -30,6 +33,7 @@ from treecaps.training.presets import OTHERS, apply_settings, get_preset
 from treecaps.training.trainer import train
 
 QUICK = ("epochs=6", "batch_size=16", "rename=0", "vector_size=6")
+TOKENS = r"\w+|[^\w\s]"
 
 
 def test_every_architecture_has_a_preset() -> None:
@@ -55,10 +59,11 @@ def test_it_is_trained_kept_and_read(name: str, tmp_path: Path) -> None:
         folder=tmp_path / "model",
         on_epoch=lambda _, epoch: figures.append(epoch),
     )
-    assert figures[-1]["loss"] < figures[0]["loss"]
+    assert len(figures) == (1 if "svm" in name else 6)
+    assert figures[-1]["loss"] < figures[0]["loss"] or "svm" in name
     assert type(model.members[0]) is get_architecture(name).network
     again = TrainedModel.load(tmp_path / "model")
-    assert again.config == preset.network
+    assert again.config.asked == preset.network
     scores = model.scores(model.forest(trees))
     assert torch.equal(again.scores(again.forest(trees)), scores)
     assert scores.min() >= 0
@@ -70,7 +75,7 @@ def test_it_is_trained_kept_and_read(name: str, tmp_path: Path) -> None:
     torch.testing.assert_close(selected, scores[[7, 3, 3]])
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", [name for name in ARCHITECTURES if "svm" not in name])
 def test_a_start_is_taken_over(name: str) -> None:
     trees, labels = example_trees(), example_labels()
     preset = apply_settings(get_preset("default", name), QUICK)
@@ -265,3 +270,57 @@ def test_it_equals_a_network_for_one_tree(variant: str) -> None:
     theirs = torch.autograd.grad(network.loss(wanted, label), weights)
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("name", ["svm-tokens", "svm-windows"])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_linear_machines_equal_those_of_scikit_learn(name: str, classes: int) -> None:
+    trees = example_trees()
+    labels = [label if classes == 4 else str(label == "gcd") for label in example_labels()]
+    learn, score = slice(0, None, 2), slice(1, None, 2)
+    preset = apply_settings(get_preset("default", name), ["val_share=0"])
+    model = train(trees[learn], labels[learn], preset=preset)
+    scores = model.scores(model.forest(trees[score]))
+
+    def spell(tree: Tree) -> str:
+        if name == "svm-tokens":
+            return tree.text.decode()
+        kinds = tree.kind_names()
+        windows = [
+            "|".join([kind, *(kinds[child] for child in tree.children(node))])
+            for node, kind in enumerate(kinds)
+        ]
+        return "\n".join(windows)
+
+    words = {"token_pattern": TOKENS, "ngram_range": (1, 2)}
+    weigh = TfidfVectorizer(
+        sublinear_tf=True,
+        lowercase=False,
+        **(words if name == "svm-tokens" else {"token_pattern": ".+"}),
+    )
+    machine = LinearSVC().fit(weigh.fit_transform(map(spell, trees[learn])), labels[learn])
+    distances = machine.decision_function(weigh.transform(map(spell, trees[score])))
+    if classes == 2:
+        distances = np.stack([-distances, distances], 1)
+    expected = torch.from_numpy(distances).softmax(1).float()
+    torch.testing.assert_close(scores, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_linear_machines_learn_from_blind_programs_and_are_resumed(tmp_path: Path) -> None:
+    trees, labels = example_trees(), example_labels()
+    preset = apply_settings(get_preset("default", "svm-tokens"), ["rename=0.5"])
+    folder = tmp_path / "model"
+
+    class StopError(Exception): ...
+
+    def stop(*_: Any) -> None:
+        raise StopError
+
+    with pytest.raises(StopError):
+        train(trees, labels, preset=preset, folder=folder, on_epoch=stop)
+    model = train(trees, labels, preset=preset, folder=folder, resume=True)
+    assert "validation_accuracy_blind" in model.card["figures"]
+    again = train(trees, labels, preset=preset, folder=folder, resume=True)
+    assert again.fingerprint() == model.fingerprint()
+    with pytest.raises(UsageError, match="cannot begin with another"):
+        train(trees, labels, preset=preset, start=model)

@@ -29,7 +29,17 @@ if TYPE_CHECKING:
     from treecaps.training.trainer import Moment
 
 _PRESETS = ("default", "paper")
-_MODELS = ("treecaps", "tbcnn", "ggnn", "astnn", "tree-lstm", "dtbcnn", "capsgnn")
+_MODELS = (
+    "treecaps",
+    "tbcnn",
+    "ggnn",
+    "astnn",
+    "tree-lstm",
+    "dtbcnn",
+    "capsgnn",
+    "svm-tokens",
+    "svm-windows",
+)
 
 
 class _Command(click.Command):

@@ -10,10 +10,12 @@ times their counts.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from treecaps.data.bags import Bags, BagTable, Feature
 from treecaps.data.graphs import Graphs, GraphTable
 from treecaps.data.pieces import Cut, Pieces, PieceTable
 from treecaps.data.symbols import Longs, Symbols, SymbolTable, select_runs
@@ -22,6 +24,8 @@ from treecaps.syntax.tree import Ints, Tree
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
+Table = PieceTable | GraphTable | BagTable
+"""What gathers programs in another form beside their windows."""
 
 _CHUNK_NODES = 1 << 20
 _TOP = 0.6
@@ -83,6 +87,7 @@ class Forest:
             left, 2 the lower right. All 0 where regions are not told apart.
         pieces: The programs as distinct subtrees, where these are asked for.
         graphs: The programs as nodes and edges, where these are asked for.
+        bags: The programs as features with counts, where these are asked for.
     """
 
     symbols: Symbols
@@ -93,6 +98,7 @@ class Forest:
     region: Longs
     pieces: Pieces | None = None
     graphs: Graphs | None = None
+    bags: Bags | None = None
 
     @classmethod
     def of(
@@ -104,6 +110,7 @@ class Forest:
         regions: bool = False,
         pieces: Cut | None = None,
         graphs: bool = False,
+        bags: Feature | None = None,
     ) -> "Forest":
         """Share the windows of trees.
 
@@ -115,12 +122,15 @@ class Forest:
             regions: Whether to tell apart in which part of a program a window occurs.
             pieces: Whether to keep programs as subtrees too, and how they are cut.
             graphs: Whether to keep programs as nodes and edges too.
+            bags: Whether to keep programs as features with counts too, and which.
         """
-        tables: list[PieceTable | GraphTable] = []
+        tables: list[Table] = []
         if pieces:
             tables.append(PieceTable(pieces))
         if graphs:
             tables.append(GraphTable())
+        if bags:
+            tables.append(BagTable(bags))
         builder = _Builder(vocabulary, depths, regions, tables)
         for chunk in _chunks(trees):
             builder.add(chunk)
@@ -173,6 +183,7 @@ class Forest:
             self.region[rows],
             self.pieces.select(programs, used) if self.pieces else None,
             self.graphs.select(programs, used) if self.graphs else None,
+            self.bags.select(programs) if self.bags else None,
         )
 
 
@@ -297,7 +308,7 @@ class _Builder:
         vocabulary: Vocabulary,
         depths: Sequence[int],
         regions: bool,
-        tables: Sequence[PieceTable | GraphTable],
+        tables: Sequence[Table],
     ) -> None:
         self.table = SymbolTable(vocabulary)
         self.tables = tables
@@ -369,14 +380,16 @@ class _Builder:
         )
         layers = tuple(_join(found) for found in self.found)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        pieces, graphs = None, None
+        others: dict[str, Any] = {}
         for table in self.tables:
             if isinstance(table, PieceTable):
-                pieces = table.pieces()
+                others["pieces"] = table.pieces()
+            elif isinstance(table, GraphTable):
+                others["graphs"] = table.graphs()
             else:
-                graphs = table.graphs()
+                others["bags"] = table.bags()
         symbols = self.table.symbols()
-        return Forest(symbols, layers, offsets, windows, counts, regions, pieces, graphs)
+        return Forest(symbols, layers, offsets, windows, counts, regions, **others)
 
 
 def _regions(tree: Tree) -> Longs:

@@ -8,6 +8,7 @@ from treecaps.models.capsgnn import CapsGNN, CapsGNNConfig
 from treecaps.models.config import NetworkConfig
 from treecaps.models.dtbcnn import DTBCNN, DTBCNNConfig
 from treecaps.models.ggnn import GGNN, GGNNConfig
+from treecaps.models.linear import LinearSVM, TokensSVMConfig, WindowsSVMConfig
 from treecaps.models.network import Network
 from treecaps.models.tbcnn import TBCNN, TBCNNConfig
 from treecaps.models.tree_lstm import TreeLSTM, TreeLSTMConfig
@@ -29,6 +30,8 @@ ARCHITECTURES = {
     "tree-lstm": Architecture(TreeLSTMConfig, TreeLSTM),
     "dtbcnn": Architecture(DTBCNNConfig, DTBCNN),
     "capsgnn": Architecture(CapsGNNConfig, CapsGNN),
+    "svm-tokens": Architecture(TokensSVMConfig, LinearSVM),
+    "svm-windows": Architecture(WindowsSVMConfig, LinearSVM),
 }
 
 

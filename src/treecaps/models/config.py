@@ -48,6 +48,16 @@ class NetworkConfig:
         """How many sub-tokens the network may know."""
         return self.tokens if self.nodes == "kinds+tokens" else 0
 
+    @property
+    def sees_names(self) -> bool:
+        """Whether it matters what things are called."""
+        return self.nodes == "kinds+tokens"
+
+    @property
+    def asked(self) -> "NetworkConfig":
+        """The configuration as it was before training, if that added to it."""
+        return self
+
     def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
         """Share of trees what the network looks at."""
         raise NotImplementedError

@@ -117,7 +117,9 @@ class TrainedModel:
             half: Whether to keep weights with half of their digits, in half of the space.
         """
         tensors = {
-            f"{number}.{name}": (tensor.half() if half else tensor).contiguous()
+            f"{number}.{name}": (
+                tensor.half() if half and tensor.is_floating_point() else tensor
+            ).contiguous()
             for number, member in enumerate(self.members)
             for name, tensor in member.state_dict().items()
         }

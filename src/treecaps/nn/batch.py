@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from treecaps.data.bags import Bags
 from treecaps.data.forest import Forest, Windows
 from treecaps.data.graphs import Graphs
 from treecaps.data.pieces import Pieces
@@ -115,6 +116,20 @@ class GraphTensors:
 
 
 @dataclass(frozen=True)
+class BagTensors:
+    """``Bags`` as tensors."""
+
+    offsets: Tensor
+    feature: Tensor
+    count: Tensor
+
+    @classmethod
+    def of(cls, bags: Bags) -> "BagTensors":
+        """Take over the arrays of bags."""
+        return cls(*map(torch.from_numpy, (bags.offsets, bags.feature, bags.count)))
+
+
+@dataclass(frozen=True)
 class Batch:
     """``Forest`` as tensors.
 
@@ -127,6 +142,7 @@ class Batch:
         region: ``[P]``, the part of the program that those nodes are in.
         pieces: The programs as distinct subtrees, where the forest has them.
         graphs: The programs as nodes and edges, where the forest has them.
+        bags: The programs as features with counts, where the forest has them.
     """
 
     symbols: SymbolTensors
@@ -137,6 +153,7 @@ class Batch:
     region: Tensor
     pieces: PieceTensors | None = None
     graphs: GraphTensors | None = None
+    bags: BagTensors | None = None
 
     @classmethod
     def of(cls, forest: Forest, dtype: torch.dtype = torch.float32) -> "Batch":
@@ -150,6 +167,7 @@ class Batch:
             torch.from_numpy(forest.region),
             PieceTensors.of(forest.pieces) if forest.pieces else None,
             GraphTensors.of(forest.graphs) if forest.graphs else None,
+            BagTensors.of(forest.bags) if forest.bags else None,
         )
 
     def __len__(self) -> int:

@@ -101,7 +101,7 @@ class Data:
                     digest.update(array.tobytes())
             for array in (forest.offsets, forest.window, forest.count, forest.region):
                 digest.update(array.tobytes())
-            for part in (forest.pieces, forest.graphs):
+            for part in (forest.pieces, forest.graphs, forest.bags):
                 for array in vars(part).values() if part else ():
                     digest.update(array.tobytes())
         return digest.hexdigest()

@@ -16,6 +16,7 @@ from treecaps.data.symbols import Longs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, TrainingError, UsageError
 from treecaps.models.architectures import new_network
+from treecaps.models.linear import LinearConfig, fit_linear
 from treecaps.models.network import Answer, Network
 from treecaps.models.trained import TrainedModel, batches
 from treecaps.nn.batch import Batch
@@ -327,3 +328,59 @@ def _rate(config: TrainingConfig, share: float) -> float:
     if config.decay == "none":
         return config.learning_rate
     return config.learning_rate * (1 + math.cos(math.pi * share)) / 2
+
+
+class LinearFitting(Fitting):
+    """A linear machine, which is fitted at once: in its one epoch.
+
+    Args:
+        preset: The machine.
+        data: What it learns from.
+        seed: What chance begins with.
+        start: Cannot be made use of.
+    """
+
+    def __init__(
+        self, preset: Preset, data: Data, seed: int, start: TrainedModel | None = None
+    ) -> None:
+        super().__init__(preset, data, seed)
+        if start:
+            raise UsageError("a linear model cannot begin with another; leave out the start")
+        assert isinstance(preset.network, LinearConfig)
+        self.machine, self.epochs = preset.network, 1
+
+    def begin(self) -> None:
+        """Begin with nothing."""
+
+    def run_epoch(self, step: Step) -> dict[str, Any]:
+        """Fit the machine to all programs, also as they are blind, and validate."""
+        begun = time.perf_counter()
+        train, known = self.data.train, self.data.vocabulary
+        assert train.forest.bags is not None
+        sizes = (len(known), len(self.data.labels), len(known.tokens))
+        self.network = fit_linear(self.machine, *sizes, train.forest.bags, train.every_label)
+        step(1.0, 0.0)
+        figures: dict[str, Any] = {"epoch": 1, "loss": 0.0, **self._validate()}
+        seconds = time.perf_counter() - begun
+        figures |= {"seconds": seconds, "programs_per_second": len(train) / seconds}
+        self.history.append(figures)
+        self.best = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
+        self.best_epoch = 1
+        return figures
+
+    def restore(
+        self, tensors: dict[str, Tensor], history: list[dict[str, Any]], best_epoch: int
+    ) -> None:
+        """Go back to a machine that ``tensors`` returned."""
+        config = replace(self.machine, features=len(tensors["network.feature"]))
+        known = self.data.vocabulary
+        self.network = new_network(config, len(known), len(self.data.labels), len(known.tokens))
+        super().restore(tensors, history, best_epoch)
+
+
+def new_fitting(
+    preset: Preset, data: Data, seed: int, start: TrainedModel | None = None
+) -> Fitting:
+    """Return what fits the network of a preset."""
+    linear = isinstance(preset.network, LinearConfig)
+    return (LinearFitting if linear else Fitting)(preset, data, seed, start)

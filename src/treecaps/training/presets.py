@@ -10,6 +10,7 @@ from treecaps.models.capsgnn import CapsGNNConfig
 from treecaps.models.config import NetworkConfig
 from treecaps.models.dtbcnn import DTBCNNConfig
 from treecaps.models.ggnn import GGNNConfig
+from treecaps.models.linear import TokensSVMConfig, WindowsSVMConfig
 from treecaps.models.settings import allowed, from_json, from_text, types_of, unknown_name
 from treecaps.models.tbcnn import TBCNNConfig
 from treecaps.models.tree_lstm import TreeLSTMConfig
@@ -70,6 +71,8 @@ OTHERS = {
         _TRAINING,
     ),
     "capsgnn": Preset(CapsGNNConfig(nodes="kinds+tokens", vector_size=64), _TRAINING),
+    "svm-tokens": Preset(TokensSVMConfig(vector_size=1), TrainingConfig(epochs=1)),
+    "svm-windows": Preset(WindowsSVMConfig(vector_size=1), TrainingConfig(epochs=1)),
 }
 """The preset ``default`` of the other architectures."""
 

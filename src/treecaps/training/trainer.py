@@ -32,7 +32,7 @@ from treecaps.training.examples import (
     blind_trees,
     prepare,
 )
-from treecaps.training.fitting import Fitting, check_size
+from treecaps.training.fitting import Fitting, check_size, new_fitting
 from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, check, claim, is_complete
 from treecaps.training.logs import Logs
 from treecaps.training.presets import Preset, get_preset
@@ -134,7 +134,7 @@ def train(
         seed=seed,
         tokens=preset.network.known_tokens,
         blind=partial(blind_trees, frontend=frontend, comments=comments, on_prepare=on_prepare)
-        if preset.training.rename and preset.network.known_tokens
+        if preset.training.rename and preset.network.sees_names
         else None,
         known=start.vocabulary if start else None,
         on_prepare=on_prepare,
@@ -161,7 +161,9 @@ def train(
     with claim(home, resume=resume, overwrite=overwrite) if home else nullcontext():
         if home and resume and is_complete(home):
             model = TrainedModel.load(home)
-            refuse_other(home, {**model.card.get("run", {}), "network": to_json(model.config)}, run)
+            refuse_other(
+                home, {**model.card.get("run", {}), "network": to_json(model.config.asked)}, run
+            )
             return model
         return training.run(resume, on_step or (lambda moment: None), on_epoch or (lambda *_: None))
 
@@ -232,7 +234,7 @@ class _Training:
 
     def _fit(self, number: int, on_step: OnStep, on_epoch: OnEpoch) -> None:
         seed, members = self.card["run"]["seed"], self.card["run"]["ensemble"]
-        fitting = Fitting(self.preset, self.data, seed + number, self.start)
+        fitting = new_fitting(self.preset, self.data, seed + number, self.start)
         if not (self.checkpoint and self.checkpoint.restore(number, fitting)):
             fitting.begin()
         self.fittings.append(fitting)
