@@ -18,6 +18,7 @@ COMMANDS = {
     "evaluate": "Score a trained model on programs whose classes are known.",
     "models": "List the models that come with the package.",
     "parse": "Turn source files into syntax trees.",
+    "reproduce": "Train and score what a table of the paper needs.",
     "train": "Train a classifier.",
     "vectors": "Learn vectors for the kinds of nodes, and look at them.",
 }

@@ -1,0 +1,122 @@
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from treecaps.reproduction.plan import TABLES
+
+Run = Callable[..., "CompletedProcess[str]"]
+
+LOOPS = {
+    "python": {
+        "sum": "def {f}({v}):\n    {t} = {n}\n    for {i} in {v}:\n        {t} += {i}\n"
+        "    return {t}\n",
+        "max": "def {f}({v}):\n    {t} = {n}\n    for {i} in {v}:\n        if {i} > {t}:\n"
+        "            {t} = {i}\n    return {t}\n",
+    },
+    "java": {
+        "sum": "class A {{ int {f}(int[] {v}) {{ int {t} = {n}; for (int {i} : {v}) {t} += {i};"
+        " return {t}; }} }}\n",
+        "max": "class A {{ int {f}(int[] {v}) {{ int {t} = {n}; for (int {i} : {v}) if ({i} > {t})"
+        " {t} = {i}; return {t}; }} }}\n",
+    },
+    "c": {
+        "sum": "int {f}(int *{v}, int n) {{ int {t} = {n}; for (int {i} = 0; {i} < n; {i}++)"
+        " {t} += {v}[{i}]; return {t}; }}\n",
+        "max": "int {f}(int *{v}, int n) {{ int {t} = {n}; for (int {i} = 0; {i} < n; {i}++)"
+        " if ({v}[{i}] > {t}) {t} = {v}[{i}]; return {t}; }}\n",
+    },
+}
+DATA = {"python-algorithms": "python", "java-sort": "java", "poj104": "c"}
+NAMES = ["alpha", "beta", "gamma", "delta", "omega", "kappa", "sigma", "theta"]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Small data sets in the place of those of the paper."""
+    home = tmp_path / "data"
+    for name, language in DATA.items():
+        (home / name).mkdir(parents=True)
+        for part, count in (("train", 12), ("test", 4)):
+            chance = random.Random(part)
+            rows = []
+            for number in range(count):
+                for label, code in LOOPS[language].items():
+                    words = dict(zip("fvti", chance.sample(NAMES, 4), strict=True))
+                    text = code.format(n=number, **words)
+                    rows.append({"code": text, "language": language, "label": label})
+            lines = "".join(json.dumps(row) + "\n" for row in rows)
+            (home / name / f"{part}.jsonl").write_text(lines)
+    return home
+
+
+def reproduce(run_here: Run, *words: Any) -> "CompletedProcess[str]":
+    return run_here("reproduce", *words, "--quick", "--frontend", "tree-sitter")
+
+
+def test_table_1_with_every_model(run_here: Run, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = reproduce(run_here, "table1", "--data", data, "--out", out)
+    assert done.returncode == 0, done.stderr
+    rows = TABLES["table1"].rows
+    assert len(done.stderr.splitlines()) == 3 * len(rows)
+    page = (out / "table1.md").read_text()
+    assert "A quick run" in page
+    for row in rows:
+        assert page.count(f"| {row.title} |") == 3
+    assert "92.11 ± 0.90" in page
+    assert "| - | - |" not in page.replace("| - | - | - |", "")
+    web = (out / "table1.html").read_text()
+    assert web.count("<svg") == 3 * (2 + len(rows))
+    assert "http" not in web.replace("http-equiv", "")
+
+
+def test_it_goes_on_where_it_was_cut_off(run_here: Run, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = (
+        "table2",
+        "--data",
+        data,
+        "--out",
+        out,
+        "--models",
+        "treecaps",
+        "--models",
+        "secondary",
+    )
+    first = reproduce(run_here, *words)
+    assert first.returncode == 0, first.stderr
+    cells = sorted((out / "cells").iterdir())
+    assert [cell.name for cell in cells] == [
+        f"java-sort-{row.name}-0.json"
+        for row in sorted(TABLES["table2"].rows, key=lambda r: r.name)
+    ]
+    kept = {cell: cell.stat().st_mtime_ns for cell in cells}
+    cells[0].write_text("{")  # as of a full disk
+    again = reproduce(run_here, *words)
+    assert again.stdout == first.stdout
+    changed = [cell for cell in cells if cell.stat().st_mtime_ns != kept[cell]]
+    assert changed == [cells[0]]
+    assert json.loads(cells[0].read_text())["accuracy"] >= 0
+
+
+def test_missing_data_are_named_and_the_others_run(
+    run_here: Run, data: Path, tmp_path: Path
+) -> None:
+    for path in (data / "poj104").iterdir():
+        path.unlink()
+    words = ("--out", tmp_path / "out", "--models", "svm-windows")
+    done = reproduce(run_here, "table1", "--data", data, *words)
+    assert done.returncode == 1
+    assert "there is no data set poj104" in done.stderr
+    assert "train.jsonl.gz" in done.stderr
+    page = (tmp_path / "out" / "table1.md").read_text()
+    assert "Not run: there is no data set poj104" in page
+    nothing = reproduce(run_here, "table1", "--data", tmp_path / "x", *words)
+    assert (nothing.returncode, "none of the data sets is there" in nothing.stderr) == (2, True)
+    wrong = run_here("reproduce", "table2", "--data", data, "--out", data, "--models", "x")
+    assert "the table has no model 'x'; it has max-pooling" in wrong.stderr
