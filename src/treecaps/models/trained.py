@@ -210,8 +210,10 @@ def spell_parser(frontend: str, comments: bool) -> str:
 def batches(forest: Forest) -> Iterator[tuple[int, Batch]]:
     """Yield the programs of a forest in batches of bounded size, each with its first's number."""
     begin = 0
+    # Of graphs, all nodes are looked at.
+    offsets = forest.graphs.offsets if forest.graphs else forest.offsets
     while begin < len(forest):
-        end = int(np.searchsorted(forest.offsets, forest.offsets[begin] + _WINDOWS, "right")) - 1
+        end = int(np.searchsorted(offsets, offsets[begin] + _WINDOWS, "right")) - 1
         end = min(max(end, begin + 1), begin + _PROGRAMS, len(forest))
         whole = begin == 0 and end == len(forest)
         yield begin, Batch.of(forest if whole else forest.select(np.arange(begin, end)))
