@@ -73,6 +73,10 @@ def test_it_is_trained_kept_and_read(name: str, tmp_path: Path) -> None:
     torch.testing.assert_close(alone, scores)
     selected = model.scores(model.forest(trees).select([7, 3, 3]))
     torch.testing.assert_close(selected, scores[[7, 3, 3]])
+    # What has no windows loses none.
+    left = model.forest(trees).select([7, 3], lambda windows: np.ones(windows, bool))
+    same = torch.allclose(model.scores(left), scores[[7, 3]], atol=1e-5)
+    assert same == (name not in {"treecaps", "tbcnn"})
 
 
 @pytest.mark.parametrize("name", [name for name in ARCHITECTURES if "svm" not in name])

@@ -140,7 +140,9 @@ def test_wrong_settings_say_what_is_right(setting: str, words: str) -> None:
 
 
 def test_there_is_no_other_preset() -> None:
-    with pytest.raises(UsageError, match="no preset 'best' of treecaps; there is default and paper"):
+    with pytest.raises(
+        UsageError, match="no preset 'best' of treecaps; there is default and paper"
+    ):
         get_preset("best")
 
 

@@ -159,11 +159,11 @@ class Forest:
         Args:
             programs: Which, in the order wanted.
             leave: Says of so many windows of the programs, one after the other, which to leave
-                out. A program never loses all: its first then stays.
+                out. A program never loses all: its first then stays. Without layers, none go.
         """
         programs = np.asarray(programs, np.int64)
         offsets, rows = select_runs(self.offsets, programs)
-        if leave:
+        if leave and self.layers:
             kept = ~leave(len(rows))
             empty = np.add.reduceat(kept, offsets[:-1], dtype=np.int64) == 0
             kept[offsets[:-1][empty]] = True
