@@ -38,6 +38,7 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.treecaps import Capsules, TreeCaps, TreeCapsConfig
 from treecaps.nn.batch import Batch
 from treecaps.nn.memory import keep_memory
+from treecaps.reproduction.memory import forget_peak, peak
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import get_preset
 
@@ -200,20 +201,8 @@ def measure_size(corpus: Corpus, preset: str, size: int) -> dict[str, Any]:
             work()
             times.append(time.perf_counter() - begun)
         result[f"{name}_ms"] = round(1000 * float(np.median(times)), 2)
-        result[f"{name}_memory_mb"] = round(status("VmHWM") - before, 1)
+        result[f"{name}_memory_mb"] = round(peak() - before, 1)
     return result
-
-
-def forget_peak() -> float:
-    """Let the peak of memory begin anew from what is in use, and return that in MB."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return status("VmRSS")
-
-
-def status(name: str) -> float:
-    """Return a size, in MB, of what the system knows of this process."""
-    text = Path("/proc/self/status").read_text()
-    return int(text.split(f"{name}:")[1].split()[0]) / 1024
 
 
 def measure_epoch(corpus: Corpus, preset: str) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from treecaps.inference.evaluate import evaluate
 from treecaps.models.files import to_json_bytes, write_files
 from treecaps.reproduction.memory import forget_peak, peak
 from treecaps.reproduction.plan import Column, Row
-from treecaps.syntax.tree import Tree
 from treecaps.training.presets import Preset, apply_settings, get_preset
 from treecaps.training.trainer import Moment, train
 
@@ -43,15 +42,6 @@ class Cell(NamedTuple):
 
 Tell = Callable[[float, str], None]
 """Called with the share of all that is done, and what is being done."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a data set, parsed: as it is and blind."""
-
-    trees: Sequence[Tree]
-    labels: list[str | None]
-    corpus: Corpus
 
 
 @dataclass(frozen=True)
@@ -133,12 +123,10 @@ class Reproduction:
         before = forget_peak()
         begun = time.perf_counter()
         model = train(
-            learn.trees,
-            learn.labels,
+            learn,
             preset=self._preset(cell.row),
             seed=1000 * cell.seed,
             ensemble=cell.row.ensemble,
-            frontend=frontend,
             folder=folder,
             resume=folder.exists(),
             on_step=on_step,
@@ -147,7 +135,7 @@ class Reproduction:
         memory = peak() - before
         history = json.loads((folder / "history.json").read_bytes())["members"]
         figures: dict[str, Any] = {
-            "train_programs": len(learn.labels),
+            "train_programs": len(learn),
             "seconds": round(seconds, 1),
             "memory_mb": round(memory),
             "parameters": sum(
@@ -157,7 +145,7 @@ class Reproduction:
             "validation": [epoch["val_accuracy"] for epoch in history[0]],
         }
         for kind, blind in (("", False), ("_blind", True)):
-            scored = evaluate(model, self._load(cell.column, "test", frontend, blind=blind).corpus)
+            scored = evaluate(model, self._load(cell.column, "test", frontend, blind=blind))
             figures |= {
                 f"accuracy{kind}": scored.accuracy,
                 f"programs{kind}": scored.programs,
@@ -166,12 +154,11 @@ class Reproduction:
                 figures |= {"labels": scored.labels, "confusion": scored.confusion}
         return figures
 
-    def _load(self, column: Column, part: str, frontend: str, *, blind: bool = False) -> Part:
+    def _load(self, column: Column, part: str, frontend: str, *, blind: bool = False) -> Corpus:
         place = self._find(column, part)
         if self.quick:
             place = self._sample(column, part, place)
-        corpus = Corpus.build(place, frontend=frontend, blind=blind)
-        return Part(corpus, corpus.labels, corpus)
+        return Corpus.build(place, frontend=frontend, blind=blind)
 
     def _sample(self, column: Column, part: str, place: Path) -> Path:
         """Write a few programs of each class into a file of their own, the first of each."""
