@@ -102,6 +102,8 @@ def test_it_goes_on_where_it_was_cut_off(run_here: Run, data: Path, tmp_path: Pa
     changed = [cell for cell in cells if cell.stat().st_mtime_ns != kept[cell]]
     assert changed == [cells[0]]
     assert json.loads(cells[0].read_text())["accuracy"] >= 0
+    other = run_here("reproduce", *words, "--models", "treecaps", "--quick", "--frontend", "srcml")
+    assert other.returncode == 0, other.stderr
 
 
 def test_missing_data_are_named_and_the_others_run(

@@ -264,10 +264,11 @@ def cases() -> Iterator[tuple[str, str, set[tuple[str, str]]]]:
     for program, edges in zip(lines[::2], lines[1::2], strict=True):
         language, _, code = program.partition(": ")
         code = code.replace(" |0 ", "\n").replace(" | ", "\n  ")
-        pairs = {
-            tuple(f"{end[:-1]}@{end[-1]}" for end in edge.split("<")) for edge in edges.split()
-        }
-        yield language, code, pairs  # type: ignore[misc]
+        pairs = set()
+        for edge in edges.split():
+            one, _, other = edge.partition("<")
+            pairs.add((f"{one[:-1]}@{one[-1]}", f"{other[:-1]}@{other[-1]}"))
+        yield language, code, pairs
 
 
 @pytest.mark.parametrize(("language", "code", "writes"), list(cases()))

@@ -11,10 +11,10 @@ import treecaps
 from treecaps.data.corpus import Corpus
 from treecaps.errors import DataError
 from treecaps.inference.evaluate import evaluate
-from treecaps.models.files import to_json_bytes, write_files
+from treecaps.models.files import checksum, to_json_bytes, write_files
 from treecaps.reproduction.memory import forget_peak, peak
 from treecaps.reproduction.plan import Column, Row
-from treecaps.training.presets import Preset, apply_settings, get_preset
+from treecaps.training.presets import apply_settings, get_preset
 from treecaps.training.trainer import Moment, train
 
 _ENDINGS = (".jsonl.gz", ".jsonl", ".parquet", "")
@@ -100,7 +100,7 @@ class Reproduction:
         return {
             "model": row.model,
             "preset": row.preset,
-            "settings": [*row.settings, *(_QUICK if self.quick else ())],
+            "settings": list(self._settings(row)),
             "ensemble": row.ensemble,
             "seed": cell.seed,
             "frontend": self._frontend(cell.column),
@@ -111,20 +111,22 @@ class Reproduction:
     def _frontend(self, column: Column) -> str:
         return self.frontend or column.frontend
 
-    def _preset(self, row: Row) -> Preset:
-        preset = get_preset(row.preset, row.model)
-        quick = () if "svm" in row.model or not self.quick else _QUICK
-        return apply_settings(preset, [*row.settings, *quick])
+    def _settings(self, row: Row) -> tuple[str, ...]:
+        return (*row.settings, *(_QUICK if self.quick else ()))
 
     def _train(self, cell: Cell, on_step: Callable[[Moment], None]) -> dict[str, Any]:
         frontend = self._frontend(cell.column)
         learn = self._load(cell.column, "train", frontend)
-        folder = self.out / "models" / cell.name
+        # Trained otherwise, it is another model: nothing of that can be gone on with.
+        asked = checksum(to_json_bytes(self._asked(cell)))[:8]
+        folder = self.out / "models" / f"{cell.name}-{asked}"
         before = forget_peak()
         begun = time.perf_counter()
         model = train(
             learn,
-            preset=self._preset(cell.row),
+            preset=apply_settings(
+                get_preset(cell.row.preset, cell.row.model), self._settings(cell.row)
+            ),
             seed=1000 * cell.seed,
             ensemble=cell.row.ensemble,
             folder=folder,
