@@ -35,12 +35,13 @@ from origin import origin
 from treecaps.data.corpus import Corpus
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
+from treecaps.models.architectures import ARCHITECTURES
 from treecaps.models.network import Answer
 from treecaps.models.trained import load
 from treecaps.nn.memory import keep_memory
 from treecaps.syntax.tree import Tree
 from treecaps.training.examples import Data, Selection, prepare
-from treecaps.training.fitting import Fitting
+from treecaps.training.fitting import new_fitting
 from treecaps.training.presets import Preset, apply_settings, get_preset
 
 Rows = NDArray[np.int64]
@@ -143,7 +144,7 @@ def prepare_part(programs: Programs, learn: Rows, score: Rows, options: Any) -> 
 
 def preset_of(options: Any) -> Preset:
     """Return what is trained and how."""
-    preset = get_preset(options.preset)
+    preset = get_preset(options.preset, options.model)
     if options.start:
         preset = replace(preset, network=load(options.start).config)
     return apply_settings(preset, options.set)
@@ -151,8 +152,8 @@ def preset_of(options: Any) -> Preset:
 
 def score_network(
     data: Data, options: Any, seed: int
-) -> tuple[Scores, Scores, list[list[dict[str, Any]]]]:
-    """Return the mean accuracy of the networks, that of all together, and their histories."""
+) -> tuple[list[Scores], Scores, list[list[dict[str, Any]]]]:
+    """Return the accuracy of each network, that of all together, and their histories."""
     preset = preset_of(options)
     start = load(options.start) if options.start else None
     alone, histories = [], []
@@ -163,7 +164,7 @@ def score_network(
         return right.view(-1, len(data.val)).mean(1).numpy()
 
     for member in range(options.ensemble):
-        fitting = Fitting(preset, data, seed + 1000 * member, start)
+        fitting = new_fitting(preset, data, seed + 1000 * member, start)
         fitting.begin()
         while not fitting.finished:
             fitting.run_epoch(lambda *_: None)
@@ -175,7 +176,7 @@ def score_network(
         alone.append(accuracy(lengths))
         total += lengths
         histories.append(fitting.history)
-    return np.mean(alone, 0), accuracy(total), histories
+    return alone, accuracy(total), histories
 
 
 def select_again(others: Sequence[Tree], seen: Any) -> Selection:
@@ -236,6 +237,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--frontend", default="tree-sitter")
+    parser.add_argument("--model", default="treecaps", choices=ARCHITECTURES)
     parser.add_argument("--preset", default="default")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--folds", type=int, default=0)
@@ -286,6 +288,7 @@ def measure(options: Any) -> dict[str, Any]:
     matrix = count_windows(programs.trees, options.svm) if options.svm else None
     begun = time.perf_counter()
     single: list[Scores] = []
+    members: list[Scores] = []
     together: list[Scores] = []
     curves: dict[str, list[list[float]]] = {}
     data: Data | None = None
@@ -300,14 +303,15 @@ def measure(options: Any) -> dict[str, Any]:
             else:
                 if data is None or options.folds:
                     data = prepare_part(programs, learn, score, options)
-                *found, histories = score_network(data, options, 100 * seed + fold)
-                scores.append((found[0], found[1]))
+                alone, all_of_them, histories = score_network(data, options, 100 * seed + fold)
+                scores.append((np.mean(alone, 0), all_of_them))
+                members += alone
                 for name in CURVES:
                     if name in histories[0][0]:
                         curves.setdefault(name, [])
                         curves[name] += [[epoch[name] for epoch in one] for one in histories]
         single.append(np.mean([one for one, _ in scores], 0))
-        together.append(np.mean([all_of_them for _, all_of_them in scores], 0))
+        together.append(np.mean([several for _, several in scores], 0))
         print(f"seed {seed}: {single[-1]}, together {together[-1]}", file=sys.stderr, flush=True)
         if not (curves or options.folds):
             break  # there is no chance in it
@@ -318,7 +322,8 @@ def measure(options: Any) -> dict[str, Any]:
         **describe_model(options),
         "settings": options.set,
         "seeds": options.seeds[: len(single)],
-        **summarise("", single),
+        # Where all learn from the same programs, each network is a seed of its own.
+        **summarise("", single if options.folds or not members else members),
         "seconds": round(time.perf_counter() - begun),
         **origin(),
         "torch": torch.__version__,
@@ -354,7 +359,7 @@ def describe_model(options: Any) -> dict[str, str]:
             model += ", trained on blind programs too"
     else:
         nodes = preset_of(options).network.nodes
-        model = f"treecaps, preset {options.preset}"
+        model = f"{options.model}, preset {options.preset}"
         if options.start:
             model += f", begun with the model {options.start.name}"
     return {"nodes": nodes, "model": model}

@@ -155,7 +155,9 @@ def unshared(forest: Forest) -> Forest:
     ends = np.concatenate([[0], np.cumsum(forest.node_counts)])
     nodes = int(ends[-1])
     once, nowhere = np.ones(nodes, np.int64), np.zeros(nodes, np.int64)
-    return Forest(forest.symbols, tuple(layers), ends, np.arange(nodes), once, nowhere)
+    return Forest(
+        forest.symbols, tuple(layers), ends, np.arange(nodes), once, nowhere, forest.languages
+    )
 
 
 def join(corpus: Corpus, size: int) -> Tree:

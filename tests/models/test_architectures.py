@@ -19,7 +19,7 @@ from treecaps.errors import UsageError
 from treecaps.models.architectures import ARCHITECTURES, get_architecture, new_network
 from treecaps.models.astnn import ASTNN
 from treecaps.models.capsgnn import CapsGNN
-from treecaps.models.dtbcnn import DTBCNN, DependencyConvolution
+from treecaps.models.dtbcnn import DTBCNN, DependencyConvolution, DependencyTower
 from treecaps.models.ggnn import GGNN
 from treecaps.models.network import Answer, Logits, Network, SoftmaxNetwork
 from treecaps.models.tbcnn import TBCNN
@@ -188,10 +188,9 @@ def naive_ggnn(network: GGNN, tree: Tree, vocabulary: Vocabulary) -> Tensor:
     return logits
 
 
-def naive_dtbcnn(network: DTBCNN, tree: Tree, vocabulary: Vocabulary) -> Tensor:
-    x = shown(network, tree, vocabulary)
+def naive_tower(tower: DependencyTower, x: Tensor, tree: Tree) -> Tensor:
     edges = find_edges(tree)
-    for layer in network.convolutions:
+    for layer in tower.convolutions:
         assert isinstance(layer, DependencyConvolution)
         rows = []
         for node in range(len(tree)):
@@ -210,7 +209,13 @@ def naive_dtbcnn(network: DTBCNN, tree: Tree, vocabulary: Vocabulary) -> Tensor:
                 y = y + layer.depends(x[other]) / len(others)
             rows.append(y.tanh())
         x = torch.stack(rows)
-    logits: Tensor = network.output(network.hidden(x.amax(0)).relu())
+    found: Tensor = tower.hidden(x.amax(0)).relu()
+    return found
+
+
+def naive_dtbcnn(network: DTBCNN, tree: Tree, vocabulary: Vocabulary) -> Tensor:
+    x = shown(network, tree, vocabulary)
+    logits: Tensor = network.output(naive_tower(network.tower, x, tree))
     return logits
 
 

@@ -20,6 +20,7 @@ SMALLER = {
     "astnn": ("vector_size=16", "encoded=16", "hidden=8", "dropout=0", "epochs=100"),
     "tree-lstm": ("vector_size=16", "hidden=16", "learning_rate=1e-2"),
     "dtbcnn": ("vector_size=16", "convolutions=16,16", "hidden=16", "dropout=0"),
+    "bi-dtbcnn": ("vector_size=16", "convolutions=16,16", "hidden=16", "dropout=0"),
     "capsgnn": ("vector_size=16", "channels=2", "layers=2", "learning_rate=3e-2"),
     "svm-tokens": (),
     "svm-windows": (),
@@ -94,10 +95,10 @@ TASKS: dict[Callable[[int, random.Random], Tree], set[str]] = {
     # One layer, or one word after the other, does not reach so deep.
     depth: {"treecaps", "ggnn", "astnn", "tree-lstm"},
     # Without edges from uses to writes, nothing tells.
-    use: {"ggnn", "dtbcnn"},
+    use: {"ggnn", "dtbcnn", "bi-dtbcnn"},
 }
 """Which architectures can do what."""
-UNSURE = {("dtbcnn", "depth"), ("capsgnn", "depth")}
+UNSURE = {(name, "depth") for name in ("dtbcnn", "bi-dtbcnn", "capsgnn")}
 """Not asked: they might, with more layers."""
 
 

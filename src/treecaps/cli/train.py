@@ -36,6 +36,7 @@ _MODELS = (
     "astnn",
     "tree-lstm",
     "dtbcnn",
+    "bi-dtbcnn",
     "capsgnn",
     "svm-tokens",
     "svm-windows",

@@ -85,6 +85,7 @@ class Forest:
         count: ``[P]``, how many nodes of the program have that window.
         region: ``[P]``, the part of the program that those nodes are in: 0 the top, 1 the lower
             left, 2 the lower right. All 0 where regions are not told apart.
+        languages: The language of each program.
         pieces: The programs as distinct subtrees, where these are asked for.
         graphs: The programs as nodes and edges, where these are asked for.
         bags: The programs as features with counts, where these are asked for.
@@ -96,6 +97,7 @@ class Forest:
     window: Longs
     count: Longs
     region: Longs
+    languages: tuple[str, ...]
     pieces: Pieces | None = None
     graphs: Graphs | None = None
     bags: Bags | None = None
@@ -181,6 +183,7 @@ class Forest:
             window,
             self.count[rows],
             self.region[rows],
+            tuple(self.languages[program] for program in programs),
             self.pieces.select(programs, used) if self.pieces else None,
             self.graphs.select(programs, used) if self.graphs else None,
             self.bags.select(programs) if self.bags else None,
@@ -318,9 +321,11 @@ class _Builder:
         self.found: list[list[Windows]] = [[] for _ in depths]
         self.first: list[tuple[Windows, Ints]] = []
         self.programs: list[tuple[Longs, ...]] = []
+        self.languages: list[str] = []
 
     def add(self, trees: Sequence[Tree]) -> None:
         nodes = _Nodes(trees, self.table)
+        self.languages += [tree.language for tree in trees]
         bounds = np.cumsum([0, *map(len, trees)]).tolist()
         for table in self.tables:
             for tree, (begin, end) in zip(trees, pairwise(bounds), strict=True):
@@ -389,7 +394,8 @@ class _Builder:
             else:
                 others["bags"] = table.bags()
         symbols = self.table.symbols()
-        return Forest(symbols, layers, offsets, windows, counts, regions, **others)
+        languages = tuple(self.languages)
+        return Forest(symbols, layers, offsets, windows, counts, regions, languages, **others)
 
 
 def _regions(tree: Tree) -> Longs:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from treecaps.errors import UsageError
 from treecaps.models.astnn import ASTNN, ASTNNConfig
+from treecaps.models.bi_dtbcnn import BiDTBCNN, BiDTBCNNConfig
 from treecaps.models.capsgnn import CapsGNN, CapsGNNConfig
 from treecaps.models.config import NetworkConfig
 from treecaps.models.dtbcnn import DTBCNN, DTBCNNConfig
@@ -29,6 +30,7 @@ ARCHITECTURES = {
     "astnn": Architecture(ASTNNConfig, ASTNN),
     "tree-lstm": Architecture(TreeLSTMConfig, TreeLSTM),
     "dtbcnn": Architecture(DTBCNNConfig, DTBCNN),
+    "bi-dtbcnn": Architecture(BiDTBCNNConfig, BiDTBCNN),
     "capsgnn": Architecture(CapsGNNConfig, CapsGNN),
     "svm-tokens": Architecture(TokensSVMConfig, LinearSVM),
     "svm-windows": Architecture(WindowsSVMConfig, LinearSVM),

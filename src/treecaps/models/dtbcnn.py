@@ -82,6 +82,31 @@ def _places(parent: Tensor, nodes: int) -> Tensor:
     return torch.where(last > 0, place / last.clamp(min=1), 0.5)
 
 
+class DependencyTower(nn.Module):
+    """What DTBCNN makes of a program before it is classified.
+
+    Nodes' vectors ``[N, V]`` -> convolution ``[N, V']`` -> maxima over each program -> hidden layer
+    ``[B, hidden]``.
+    """
+
+    def __init__(self, config: DTBCNNConfig) -> None:
+        super().__init__()
+        sizes = (config.vector_size, *config.convolutions)
+        self.convolutions = nn.ModuleList(DependencyConvolution(*pair) for pair in pairwise(sizes))
+        self.hidden = nn.Linear(sizes[-1], config.hidden)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, vectors: Tensor, graphs: GraphTensors, programs: int) -> Tensor:
+        """Convolve, take maxima, and look at them once more."""
+        for layer in self.convolutions:
+            vectors = layer(vectors, graphs)
+        place = graphs.program.unsqueeze(1).expand(-1, vectors.shape[1])
+        none = vectors.new_zeros(programs, vectors.shape[1])
+        pooled = none.scatter_reduce(0, place, vectors, "amax", include_self=False)
+        found: Tensor = self.dropout(self.hidden(pooled).relu())
+        return found
+
+
 class DTBCNN(SoftmaxNetwork):
     """Dependency tree-based convolutional neural network: TBCNN whose windows hold dependencies."""
 
@@ -91,20 +116,12 @@ class DTBCNN(SoftmaxNetwork):
 
     def __init__(self, config: DTBCNNConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__(config, kinds, classes, tokens)
-        sizes = (config.vector_size, *config.convolutions)
-        self.convolutions = nn.ModuleList(DependencyConvolution(*pair) for pair in pairwise(sizes))
-        self.hidden = nn.Linear(sizes[-1], config.hidden)
-        self.dropout = nn.Dropout(config.dropout)
+        self.tower = DependencyTower(config)
         self.output = nn.Linear(config.hidden, classes)
 
     def forward(self, batch: Batch) -> Logits:
-        """Convolve, take maxima, classify."""
+        """Look at each program, classify it."""
         graphs = batch.graphs
         assert graphs is not None
         vectors = self.symbol_vectors(batch.symbols)[graphs.symbol]
-        for layer in self.convolutions:
-            vectors = layer(vectors, graphs)
-        place = graphs.program.unsqueeze(1).expand(-1, vectors.shape[1])
-        none = vectors.new_zeros(len(batch), vectors.shape[1])
-        pooled = none.scatter_reduce(0, place, vectors, "amax", include_self=False)
-        return Logits.of(self.output(self.dropout(self.hidden(pooled).relu())))
+        return Logits.of(self.output(self.tower(vectors, graphs, len(batch))))

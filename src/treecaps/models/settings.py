@@ -26,7 +26,7 @@ def from_text(kind: Any, text: str) -> Any:
         return from_text(_inner(kind), text)
     if get_origin(kind) is tuple:
         parts = [part for part in text.strip("()").split(",") if part.strip()]
-        return tuple(from_text(int, part) for part in parts)
+        return tuple(from_text(get_args(kind)[0], part) for part in parts)
     if kind is bool:
         if text.lower() not in _WORDS:
             raise ValueError(text)
@@ -42,7 +42,7 @@ def from_json(kind: Any, value: Any) -> Any:
         good = value in get_args(kind)
     elif get_origin(kind) is tuple:
         good = isinstance(value, list | tuple)
-        value = tuple(from_json(int, part) for part in value) if good else value
+        value = tuple(from_json(get_args(kind)[0], part) for part in value) if good else value
     elif kind in {int, float}:
         # The numbers of NumPy are numbers too.
         good = isinstance(value, _NUMBERS[kind]) and not isinstance(value, bool)
@@ -65,7 +65,9 @@ def allowed(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(map(str, get_args(kind)))
     if get_origin(kind) is tuple:
-        return 'whole numbers with commas between them (64,64), or nothing ("")'
+        parts = "whole numbers" if get_args(kind)[0] is int else "names"
+        example = "64,64" if parts == "whole numbers" else "c,cpp"
+        return f'{parts} with commas between them ({example}), or nothing ("")'
     return {int: "a whole number", float: "a number", bool: "true or false"}[kind]
 
 

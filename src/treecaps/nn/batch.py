@@ -140,6 +140,7 @@ class Batch:
         window: ``[P]``, distinct windows of the last layer.
         count: ``[P]``, how many nodes of the program have that window.
         region: ``[P]``, the part of the program that those nodes are in.
+        languages: The language of each program.
         pieces: The programs as distinct subtrees, where the forest has them.
         graphs: The programs as nodes and edges, where the forest has them.
         bags: The programs as features with counts, where the forest has them.
@@ -151,6 +152,7 @@ class Batch:
     window: Tensor
     count: Tensor
     region: Tensor
+    languages: tuple[str, ...]
     pieces: PieceTensors | None = None
     graphs: GraphTensors | None = None
     bags: BagTensors | None = None
@@ -165,6 +167,7 @@ class Batch:
             torch.from_numpy(forest.window),
             torch.from_numpy(forest.count).to(dtype),
             torch.from_numpy(forest.region),
+            forest.languages,
             PieceTensors.of(forest.pieces) if forest.pieces else None,
             GraphTensors.of(forest.graphs) if forest.graphs else None,
             BagTensors.of(forest.bags) if forest.bags else None,

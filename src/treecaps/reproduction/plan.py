@@ -118,6 +118,7 @@ TABLES = {
             Row("astnn", "ASTNN", "astnn", settings=_KINDS),
             Row("tree-lstm", "Tree-LSTM", "tree-lstm", settings=_KINDS),
             Row("dtbcnn", "DTBCNN", "dtbcnn", settings=_KINDS),
+            Row("bi-dtbcnn", "bilateral DTBCNN", "bi-dtbcnn", settings=_KINDS),
             Row("capsgnn", "CapsGNN", "capsgnn", settings=_KINDS),
             Row("svm-windows", "linear SVM on windows", "svm-windows"),
             Row("svm-tokens", "linear SVM on tokens", "svm-tokens"),

@@ -6,6 +6,7 @@ from typing import Any
 
 from treecaps.errors import UsageError
 from treecaps.models.astnn import ASTNNConfig
+from treecaps.models.bi_dtbcnn import BiDTBCNNConfig
 from treecaps.models.capsgnn import CapsGNNConfig
 from treecaps.models.config import NetworkConfig
 from treecaps.models.dtbcnn import DTBCNNConfig
@@ -68,6 +69,10 @@ OTHERS = {
     "tree-lstm": Preset(TreeLSTMConfig(nodes="kinds+tokens", vector_size=64), _TRAINING),
     "dtbcnn": Preset(
         DTBCNNConfig(nodes="kinds+tokens", vector_size=64, convolutions=(128, 128), dropout=0.3),
+        _TRAINING,
+    ),
+    "bi-dtbcnn": Preset(
+        BiDTBCNNConfig(nodes="kinds+tokens", vector_size=64, convolutions=(128, 128), dropout=0.3),
         _TRAINING,
     ),
     "capsgnn": Preset(CapsGNNConfig(nodes="kinds+tokens", vector_size=64), _TRAINING),
