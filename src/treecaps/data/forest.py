@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treecaps.data.bags import Bags, BagTable, Feature
+from treecaps.data.distinct import compact, number_distinct
 from treecaps.data.graphs import Graphs, GraphTable
 from treecaps.data.pieces import Cut, Pieces, PieceTable
 from treecaps.data.symbols import Longs, Symbols, SymbolTable, select_runs
@@ -29,6 +30,7 @@ Table = PieceTable | GraphTable | BagTable
 
 _CHUNK_NODES = 1 << 20
 _TOP = 0.6
+_REGIONS = 3
 
 
 @dataclass(frozen=True)
@@ -170,11 +172,12 @@ class Forest:
             empty = np.add.reduceat(kept, offsets[:-1], dtype=np.int64) == 0
             kept[offsets[:-1][empty]] = True
             offsets, rows = np.concatenate([[0], np.cumsum(kept)])[offsets], rows[kept]
-        used, window = np.unique(self.window[rows], return_inverse=True)
+        sizes = [len(self.symbols), *map(len, self.layers)]
+        used, window = compact(self.window[rows], sizes[-1])
         layers: list[Windows] = []
         for number in range(len(self.layers) - 1, -1, -1):
             windows = self.layers[number].select(used)
-            used, member = np.unique(windows.member, return_inverse=True)
+            used, member = compact(windows.member, sizes[number])
             layers.insert(0, windows.over(member))
         return Forest(
             self.symbols.select(used),
@@ -243,7 +246,7 @@ class _Nodes:
                 with_children = np.flatnonzero(self.child_count)
                 begins = self.child_offsets[with_children]
                 hashed[with_children] += np.add.reduceat(parts, begins)
-            _, first, number = np.unique(hashed, return_index=True, return_inverse=True)
+            number, first = number_distinct(hashed)
             # A hash may deceive, so each node is compared with the first of its number.
             twin = first[number]
             same = bool(
@@ -339,13 +342,10 @@ class _Builder:
         region = np.concatenate(
             [_regions(tree) if self.regions else np.zeros(len(tree), np.int64) for tree in trees]
         )
-        order = np.lexsort((below, region, nodes.program))
-        program, region, window = nodes.program[order], region[order], below[order]
-        differ = (np.diff(program) != 0) | (np.diff(region) != 0) | (np.diff(window) != 0)
-        new = np.flatnonzero(np.concatenate([[True], differ]))
-        count = np.diff(np.concatenate([new, [len(order)]]))
-        sizes = np.bincount(program[new], minlength=nodes.trees)
-        self.programs.append((sizes, window[new], count, region[new]))
+        place = _REGIONS * nodes.program + region
+        number, first = number_distinct(place * (below.max() + 1) + below)
+        sizes = np.bincount(nodes.program[first], minlength=nodes.trees)
+        self.programs.append((sizes, below[first], np.bincount(number), region[first]))
 
     def _merge(self, layer: int, windows: Windows, depths: Ints) -> Longs:
         """Return the number for good of each of a chunk's windows, and keep the new ones.

@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from treecaps.data.distinct import Longs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.syntax.subtokens import leaf_texts
 from treecaps.syntax.tree import Tree
-
-Longs = NDArray[np.int64]
 
 
 def select_runs(offsets: Longs, chosen: Longs) -> tuple[Longs, Longs]:

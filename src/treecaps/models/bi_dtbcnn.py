@@ -48,11 +48,11 @@ class BiDTBCNN(Network):
     """Two towers, possibly of two languages, that say whether two programs are of one class.
 
     A pair of programs is judged by a hidden layer over what the towers make of the two, and over
-    how far that is apart: from the two alone it learned nothing in a trial. In training the programs
-    of a step are paired with each other and with those that the network remembers: the last few of
-    each class and tower. These also classify: the class of a program is that whose remembered
-    programs are the most alike. With two towers they are those of the other tower, where it has seen
-    the class: a program of one language is told by programs of another.
+    how far that is apart: from the two alone it learned nothing in a trial. In training the
+    programs of a step are paired with each other and with those that the network remembers: the
+    last few of each class and tower. These also classify: the class of a program is that whose
+    remembered programs are the most alike. With two towers they are those of the other tower, where
+    it has seen the class: a program of one language is told by programs of another.
     """
 
     OUTPUT = ("examples", "seen")

@@ -44,7 +44,7 @@ _AGAIN = "get the whole folder again"
 
 # Bounds of what a network looks at in one go, so that memory does not grow with the data.
 _PROGRAMS = 256
-_WINDOWS = 1 << 15
+_WINDOWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)

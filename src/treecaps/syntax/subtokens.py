@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ _LONGEST = 24
 UNKNOWN = "<unknown>"
 
 
+@lru_cache(1 << 16)
 def split_token(token: bytes, *, name: bool = False) -> tuple[str, ...]:
     """Split the text of a leaf into words, in lower case, its first few.
 
