@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 import xxhash
 
-from treecaps.data.symbols import Longs, select_runs
+from treecaps.data.distinct import Longs
+from treecaps.data.symbols import select_runs
 from treecaps.syntax.tree import Tree
 
 Feature = Literal["tokens", "windows"]

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treecaps.data.bags import Bags, BagTable, Feature
-from treecaps.data.distinct import compact, number_distinct
+from treecaps.data.distinct import Longs, compact, number_distinct
 from treecaps.data.graphs import Graphs, GraphTable
 from treecaps.data.pieces import Cut, Pieces, PieceTable
-from treecaps.data.symbols import Longs, Symbols, SymbolTable, select_runs
+from treecaps.data.symbols import Symbols, SymbolTable, select_runs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.syntax.tree import Ints, Tree
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecaps.data.symbols import Longs, select_runs
+from treecaps.data.distinct import Longs
+from treecaps.data.symbols import select_runs
 from treecaps.syntax.dataflow import EDGES, find_edges
 from treecaps.syntax.tree import Tree
 

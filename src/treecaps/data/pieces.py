@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from treecaps.data.symbols import Longs, select_runs
+from treecaps.data.distinct import Longs
+from treecaps.data.symbols import select_runs
 from treecaps.syntax.statements import begin_statements
 from treecaps.syntax.tree import Tree
 

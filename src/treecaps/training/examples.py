@@ -15,9 +15,9 @@ import xxhash
 from torch import Tensor
 
 from treecaps.data.corpus import Corpus
+from treecaps.data.distinct import Longs
 from treecaps.data.forest import Forest
 from treecaps.data.parallel import parse_programs
-from treecaps.data.symbols import Longs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, UsageError
 from treecaps.syntax.languages import LANGUAGES

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from treecaps.data.symbols import Longs
+from treecaps.data.distinct import Longs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, TrainingError, UsageError
 from treecaps.models.architectures import new_network

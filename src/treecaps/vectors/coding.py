@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from treecaps.data.distinct import Longs
 from treecaps.data.forest import Floats, Windows
-from treecaps.data.symbols import Longs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.syntax.tree import Tree
 

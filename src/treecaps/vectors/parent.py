@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from treecaps.data.distinct import Longs
 from treecaps.data.forest import Floats, Windows
-from treecaps.data.symbols import Longs
 
 _HIDDEN = 100
 _STEPS = 400

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from treecaps.data.distinct import Longs
 from treecaps.data.forest import Floats, Windows
-from treecaps.data.symbols import Longs
 from treecaps.errors import MissingExtraError
 
 _SENTENCES = 100_000
