@@ -281,6 +281,31 @@ def test_it_equals_a_network_for_one_tree(variant: str) -> None:
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # as it is imported
+def test_gated_propagation_equals_that_of_pytorch_geometric() -> None:
+    from torch_geometric.nn import GatedGraphConv
+
+    trees = example_trees()[:3]
+    vocabulary = Vocabulary.of(trees, 500)
+    config = apply_settings(get_preset("default", "ggnn"), ["hidden=7", "steps=3"]).network
+    torch.manual_seed(0)
+    network = new_network(config, len(vocabulary), 4, len(vocabulary.tokens)).double()
+    assert isinstance(network, GGNN)
+    graphs = Batch.of(config.forest(trees, vocabulary), torch.float64).graphs
+    assert graphs is not None
+    theirs = GatedGraphConv(7, num_layers=3).double()
+    theirs.rnn.load_state_dict(network.cell.state_dict())
+    # It knows one kind of edges, in one direction.
+    kind = EDGES.index("NextToken")
+    with torch.no_grad():
+        theirs.weight.copy_(network.edges[2 * kind])
+        network.edges[: 2 * kind] = 0
+        network.edges[2 * kind + 1 :] = 0
+    states = torch.randn(len(graphs.symbol), 7, dtype=torch.float64)
+    expected = theirs(states, torch.stack(graphs.edges[kind]))
+    torch.testing.assert_close(network.propagate(states, graphs), expected)
+
+
 @pytest.mark.parametrize("name", ["svm-tokens", "svm-windows"])
 @pytest.mark.parametrize("classes", [2, 4])
 def test_linear_machines_equal_those_of_scikit_learn(name: str, classes: int) -> None:

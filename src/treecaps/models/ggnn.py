@@ -65,9 +65,7 @@ class GGNN(SoftmaxNetwork):
         assert graphs is not None
         # Equal symbols begin equal.
         shown = self.inputs(self.symbol_vectors(batch.symbols))[graphs.symbol]
-        states = shown
-        for _ in range(self.config.steps):
-            states = self.cell(self._messages(states, graphs), states)
+        states = self.propagate(shown, graphs)
         gate, value = self.attend(torch.cat([states, shown], 1)).chunk(2, 1)
         sums = states.new_zeros(len(batch), states.shape[1]).index_add(
             0, graphs.program, gate.sigmoid() * value.tanh()
@@ -75,6 +73,12 @@ class GGNN(SoftmaxNetwork):
         # Programs differ in size a hundredfold.
         sizes = torch.bincount(graphs.program, minlength=len(batch)).unsqueeze(1)
         return Logits.of(self.output(self.dropout(sums / sizes.sqrt())))
+
+    def propagate(self, states: Tensor, graphs: GraphTensors) -> Tensor:
+        """Return what nodes, ``[N, size]``, make of all that they hear in a few steps."""
+        for _ in range(self.config.steps):
+            states = self.cell(self._messages(states, graphs), states)
+        return states
 
     def _messages(self, states: Tensor, graphs: GraphTensors) -> Tensor:
         """Return what nodes hear, ``[N, size]``."""
