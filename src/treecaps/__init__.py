@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from treecaps.inference.classify import Classification, classify
     from treecaps.inference.evaluate import Evaluation, evaluate
     from treecaps.models.trained import TrainedModel, load
-    from treecaps.syntax.dataflow import find_edges
     from treecaps.syntax.drawing import to_svg
+    from treecaps.syntax.edges import find_edges
     from treecaps.syntax.frontends import get_frontend
     from treecaps.syntax.functions import find_functions
     from treecaps.syntax.languages import Language, register
@@ -62,7 +62,7 @@ _HOMES = {
     "evaluate": "treecaps.inference.evaluate",
     "find_copies": "treecaps.data.duplicates",
     "find_duplicates": "treecaps.data.duplicates",
-    "find_edges": "treecaps.syntax.dataflow",
+    "find_edges": "treecaps.syntax.edges",
     "find_functions": "treecaps.syntax.functions",
     "get_frontend": "treecaps.syntax.frontends",
     "learn_vectors": "treecaps.vectors.learn",

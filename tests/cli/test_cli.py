@@ -11,7 +11,7 @@ import pytest
 
 import treecaps
 from tests.conftest import ROOT, read_screen
-from treecaps.syntax.dataflow import EDGES
+from treecaps.syntax.edges import EDGES
 from treecaps.syntax.tree import Tree
 
 PROGRAMS = ROOT / "examples" / "programs"

@@ -26,7 +26,7 @@ from treecaps.models.tbcnn import TBCNN
 from treecaps.models.trained import TrainedModel
 from treecaps.models.tree_lstm import TreeLSTM
 from treecaps.nn.batch import Batch
-from treecaps.syntax.dataflow import EDGES, find_edges
+from treecaps.syntax.edges import EDGES, find_edges
 from treecaps.syntax.statements import begin_statements
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import OTHERS, apply_settings, get_preset

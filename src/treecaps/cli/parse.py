@@ -111,7 +111,7 @@ def _figures(tree: "Tree") -> dict[str, float]:
 
 
 def _edges(tree: "Tree") -> dict[str, list[list[int]]]:
-    from treecaps.syntax.dataflow import find_edges
+    from treecaps.syntax.edges import find_edges
 
     return {kind: pairs.tolist() for kind, pairs in find_edges(tree).items()}
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from treecaps.data.distinct import Longs
 from treecaps.data.symbols import select_runs
-from treecaps.syntax.dataflow import EDGES, find_edges
+from treecaps.syntax.edges import EDGES, find_edges
 from treecaps.syntax.tree import Tree
 
 

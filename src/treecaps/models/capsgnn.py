@@ -16,7 +16,7 @@ from treecaps.nn.batch import Batch, GraphTensors
 from treecaps.nn.dynamic_routing import CapsuleLayer
 from treecaps.nn.margin_loss import margin_loss
 from treecaps.nn.squash import lengths, squash
-from treecaps.syntax.dataflow import EDGES
+from treecaps.syntax.edges import EDGES
 from treecaps.syntax.tree import Tree
 
 _CHILD = EDGES.index("Child")

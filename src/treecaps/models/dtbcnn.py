@@ -13,7 +13,7 @@ from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, SoftmaxNetwork
 from treecaps.models.options import option
 from treecaps.nn.batch import Batch, GraphTensors
-from treecaps.syntax.dataflow import EDGES
+from treecaps.syntax.edges import EDGES
 from treecaps.syntax.tree import Tree
 
 _CHILD = EDGES.index("Child")

@@ -12,7 +12,7 @@ from treecaps.data.forest import Forest, Windows
 from treecaps.data.graphs import Graphs
 from treecaps.data.pieces import Pieces
 from treecaps.data.symbols import Symbols
-from treecaps.syntax.dataflow import EDGES
+from treecaps.syntax.edges import EDGES
 
 
 @dataclass(frozen=True)

@@ -1,114 +1,29 @@
-"""Edges between the nodes of a tree: what follows, what a variable was last, what guards it.
+"""Visits of syntax: the order in which the parts of a program are computed."""
 
-The edges of program graphs (Allamanis et al. 2018). ``Child`` and ``NextToken`` are there for every
-tree; the others come from a small data-flow pass over the trees that tree-sitter makes of Python,
-Java, C and C++. It knows variables by their names within a function, follows branches, loops,
-switches, exceptions and jumps, and takes any condition for possible. Fields, calls through pointers
-and names of other files are beyond it.
-"""
-
-from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from treecaps.syntax.dataflow.blocks import Blocks, Jumps
 from treecaps.syntax.tree import Tree
 
-EDGES = (
-    "Child",
-    "NextToken",
-    "LastUse",
-    "LastWrite",
-    "ComputedFrom",
-    "LastLexicalUse",
-    "GuardedBy",
-    "GuardedByNegation",
-)
-"""The kinds of edges.
-
-- Child: from a node to each of its children.
-- NextToken: from a leaf to the next.
-- LastUse: from a variable to where it may have been used (read or written) last.
-- LastWrite: from a variable to where it may have been written last.
-- ComputedFrom: from a variable that is assigned to each variable on the other side.
-- LastLexicalUse: from a variable to where it stands before in the text of its function.
-- GuardedBy: from a variable to each condition around it that has to hold, and that names it.
-- GuardedByNegation: likewise, for a condition that must not hold.
-"""
-LANGUAGES = ("python", "java", "c", "cpp")
-"""The languages whose variables are followed."""
-
-Edges = NDArray[np.int32]
 _Steps = Generator["_Steps", None, None]
 
 
-def find_edges(tree: Tree) -> dict[str, Edges]:
-    """Return for each kind of edge pairs ``[E, 2]`` of nodes, from and to, sorted."""
-    leaves = np.flatnonzero((tree.child_count == 0) & (tree.end > tree.start))
-    found: dict[str, Iterable[Any]] = dict.fromkeys(EDGES, ())
-    found["Child"] = np.stack([tree.parent[1:], np.arange(1, len(tree))], 1)
-    found["NextToken"] = np.stack([leaves[:-1], leaves[1:]], 1)
-    if tree.frontend == "tree-sitter" and tree.language in LANGUAGES:
-        found |= _Flow(tree).edges()
-    return {name: _sort(pairs) for name, pairs in found.items()}
+class Visits(Blocks):
+    """Goes through a tree and notes each variable in the block that it stands in.
 
-
-def _sort(pairs: Iterable[Any]) -> Edges:
-    array = pairs if isinstance(pairs, np.ndarray) else np.array(list(pairs))
-    return np.unique(array.astype(np.int32).reshape(-1, 2), axis=0)
-
-
-class _Use(NamedTuple):
-    """Where a variable stands: a leaf, its name with its function, and whether it is written."""
-
-    node: int
-    name: tuple[int, bytes]
-    write: bool
-
-
-class _Guard(NamedTuple):
-    """A condition around what is visited: its node, the variables it names, what it is inside."""
-
-    node: int
-    names: frozenset[tuple[int, bytes]]
-    holds: bool
-    outer: "_Guard | None"
-
-
-class _Jumps(NamedTuple):
-    """Where ``break`` leads, and ``continue`` if it is a loop."""
-
-    after: int
-    again: int | None
-
-
-_State = dict[tuple[int, bytes], tuple[frozenset[int], frozenset[int]]]
-"""Of each variable the last uses and the last writes."""
-
-
-class _Flow:
-    """Blocks of uses of variables, one after the other, and which block may follow which."""
+    Args:
+        tree: A tree of Python, Java, C or C++.
+    """
 
     def __init__(self, tree: Tree) -> None:
-        self.tree = tree
+        super().__init__(tree)
         self.kinds = tree.kind_names()
         self.children: list[list[int]] = [[] for _ in range(len(tree))]
         for node, parent in enumerate(tree.parent.tolist()):
             if parent >= 0:
                 self.children[parent].append(node)
-        self.blocks: list[list[_Use]] = [[]]
-        self.after: list[list[int]] = [[]]
-        self.here = 0
-        self.entries = [0]
-        self.uses: list[_Use] = []
-        self.guard: _Guard | None = None
-        self.jumps: list[_Jumps] = []
-        self.function = 0
+        self.jumps: list[Jumps] = []
         self.functions = 0
-        self.computed: list[tuple[int, int]] = []
-        self.guarded: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
         # A visit asks for others by yielding them: trees may be deeper than Python's stack.
         waiting: list[_Steps] = [self.visit(0)]
         while waiting:
@@ -117,78 +32,6 @@ class _Flow:
                 waiting.pop()
             else:
                 waiting.append(step)
-
-    def edges(self) -> dict[str, Iterable[tuple[int, int]]]:
-        last_use, last_write = self._follow()
-        before: dict[tuple[int, bytes], int] = {}
-        lexical = []
-        for use in sorted(self.uses):
-            if use.name in before:
-                lexical.append((use.node, before[use.name]))
-            before[use.name] = use.node
-        return {
-            "LastUse": last_use,
-            "LastWrite": last_write,
-            "ComputedFrom": self.computed,
-            "LastLexicalUse": lexical,
-            "GuardedBy": self.guarded[True],
-            "GuardedByNegation": self.guarded[False],
-        }
-
-    def _follow(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """Bring what each block leaves to those that may follow, until nothing changes."""
-        states: dict[int, _State] = {block: {} for block in self.entries}
-        waiting = deque(self.entries)
-        queued = set(waiting)
-        while waiting:
-            block = waiting.popleft()
-            queued.discard(block)
-            left = dict(states[block])
-            for use in self.blocks[block]:
-                _pass(left, use)
-            for other in self.after[block]:
-                new = other not in states
-                if (_merge(states.setdefault(other, {}), left) or new) and other not in queued:
-                    waiting.append(other)
-                    queued.add(other)
-        uses, writes = [], []
-        for block, state in states.items():  # what follows a jump is never reached
-            for use in self.blocks[block]:
-                used, written = state.get(use.name, ((), ()))
-                uses += [(use.node, other) for other in used]
-                writes += [(use.node, other) for other in written]
-                _pass(state, use)
-        return uses, writes
-
-    # Blocks.
-
-    def block(self, *before: int) -> int:
-        """Begin a block that may follow others."""
-        self.blocks.append([])
-        self.after.append([])
-        for other in before:
-            self.after[other].append(len(self.blocks) - 1)
-        return len(self.blocks) - 1
-
-    def leave(self, target: int | None) -> None:
-        """Jump; nothing follows here."""
-        if target is not None:
-            self.after[self.here].append(target)
-        self.here = self.block()
-
-    def meet(self, node: int, *, read: bool = True, write: bool = False) -> None:
-        """Note a variable."""
-        text = self.tree.text[self.tree.start[node] : self.tree.end[node]]
-        use = _Use(node, (self.function, text), write)
-        self.uses.append(use)
-        self.blocks[self.here].append(use)
-        guard = self.guard if read else None
-        while guard:
-            if use.name in guard.names:
-                self.guarded[guard.holds].append((node, guard.node))
-            guard = guard.outer
-
-    # Nodes.
 
     def named(self, node: int) -> list[int]:
         """Return the children that are neither signs nor comments."""
@@ -220,7 +63,7 @@ class _Flow:
             for child in self.children[node]:
                 yield self.visit(child)
 
-    def visit_all(self, nodes: Iterable[int]) -> _Steps:
+    def _visit_all(self, nodes: Iterable[int]) -> _Steps:
         for node in nodes:
             yield self.visit(node)
 
@@ -236,12 +79,12 @@ class _Flow:
                 # To change a part is to change the whole, whose other parts stay.
                 first, *others = self.children[node]
                 if kind not in _FIELDS:
-                    yield self.visit_all(others)
+                    yield self._visit_all(others)
                 yield self.write([first], read=True)
             elif kind in _REFERENCES:
                 yield self.write(self.children[node], read=True)
             elif kind == "array_declarator":
-                yield self.visit_all(self.children[node][1:])
+                yield self._visit_all(self.children[node][1:])
                 yield self.write(self.children[node][:1], read=read)
             elif kind != "function_declarator":
                 yield self.visit(node)
@@ -251,7 +94,7 @@ class _Flow:
     ) -> _Steps:
         """Visit values, then what they are assigned to."""
         begin = len(self.uses)
-        yield self.visit_all(values)
+        yield self._visit_all(values)
         middle = len(self.uses)
         yield self.write(targets, read=read)
         sources = self.uses[begin:middle]
@@ -259,37 +102,32 @@ class _Flow:
             if use.write:
                 self.computed += [(use.node, source.node) for source in sources]
 
-    def guard_by(self, condition: int, uses: Iterable[_Use], *, holds: bool = True) -> None:
-        """Go into what is computed only if a condition holds, or does not."""
-        names = frozenset(use.name for use in uses)
-        self.guard = _Guard(condition, names, holds, self.guard)
-
-    def visit_nameless(self, node: int) -> _Steps:
+    def _visit_nameless(self, node: int) -> _Steps:
         """Visit a class, or whatever has a name that is no variable."""
-        yield self.visit_all(
+        yield self._visit_all(
             child for child in self.children[node] if self.kinds[child] != "identifier"
         )
 
-    def visit_function(self, node: int) -> _Steps:
+    def _visit_function(self, node: int) -> _Steps:
         outside = self.here, self.guard, self.jumps, self.function
         self.functions += 1
         self.here, self.guard, self.jumps, self.function = self.block(), None, [], self.functions
         self.entries.append(self.here)
-        yield self.visit_nameless(node)
+        yield self._visit_nameless(node)
         self.here, self.guard, self.jumps, self.function = outside
 
-    def visit_lambda(self, node: int) -> _Steps:
+    def _visit_lambda(self, node: int) -> _Steps:
         before, jumps = self.here, self.jumps
         self.here, self.jumps = self.block(before), []
         first, *others = self.children[node]
         if self.kinds[first] == "identifier":
             yield self.write([first])
-            yield self.visit_all(others)
+            yield self._visit_all(others)
         else:
-            yield self.visit_all(self.children[node])
+            yield self._visit_all(self.children[node])
         self.here, self.jumps = self.block(before, self.here), jumps
 
-    def visit_parameters(self, node: int) -> _Steps:
+    def _visit_parameters(self, node: int) -> _Steps:
         """Visit what holds names of parameters: lists of names, or one with type and default."""
         targets, values = self.split(node, '"="')
         for target in targets:
@@ -300,33 +138,33 @@ class _Flow:
             else:
                 yield self.assign([target], values)
 
-    def visit_call(self, node: int) -> _Steps:
+    def _visit_call(self, node: int) -> _Steps:
         first, *others = self.children[node]
-        yield self.visit_all(others if self.kinds[first] == "identifier" else [first, *others])
+        yield self._visit_all(others if self.kinds[first] == "identifier" else [first, *others])
 
-    def visit_method_call(self, node: int) -> _Steps:
+    def _visit_method_call(self, node: int) -> _Steps:
         children = self.children[node]
         for place, child in enumerate(children):
             following = self.kinds[children[place + 1]] if place + 1 < len(children) else ""
             if not (self.kinds[child] == "identifier" and following == "argument_list"):
                 yield self.visit(child)
 
-    def visit_field(self, node: int) -> _Steps:
-        yield self.visit_all(self.children[node][:1])
+    def _visit_field(self, node: int) -> _Steps:
+        yield self._visit_all(self.children[node][:1])
 
-    def visit_keyword(self, node: int) -> _Steps:
-        yield self.visit_all(self.children[node][1:])
+    def _visit_keyword(self, node: int) -> _Steps:
+        yield self._visit_all(self.children[node][1:])
 
-    def visit_address(self, node: int) -> _Steps:
+    def _visit_address(self, node: int) -> _Steps:
         """Visit ``&x``: as an argument, what is called may write there."""
         above = self.kinds[self.tree.parent[node]]
         first, *others = self.children[node]
         if self.kinds[first] == '"&"' and above == "argument_list":
             yield self.write(others, read=True)
         else:
-            yield self.visit_all(others)
+            yield self._visit_all(others)
 
-    def visit_binary(self, node: int) -> _Steps:
+    def _visit_binary(self, node: int) -> _Steps:
         """Visit ``a + b``; ``cin >> x`` writes x."""
         left, right = self.split(node, '">>"')
         first = left[0]
@@ -334,12 +172,12 @@ class _Flow:
             first = self.children[first][0]
         text = self.tree.text[self.tree.start[first] : self.tree.end[first]]
         if right and text in (b"cin", b"std::cin"):
-            yield self.visit_all(left if left[0] != first else ())
+            yield self._visit_all(left if left[0] != first else ())
             yield self.write(right)
         else:
-            yield self.visit_all(self.children[node])
+            yield self._visit_all(self.children[node])
 
-    def visit_assignment(self, node: int) -> _Steps:
+    def _visit_assignment(self, node: int) -> _Steps:
         children = self.children[node]
         signs = [
             self.kinds[child]
@@ -350,21 +188,21 @@ class _Flow:
         read = bool(signs) and signs[0] not in ('"="', '":="')
         yield self.assign(targets, values, read=read)
 
-    def visit_declarator(self, node: int) -> _Steps:
+    def _visit_declarator(self, node: int) -> _Steps:
         """Visit ``x = 1`` and, in C++, ``x(1)``."""
         first, *others = self.children[node]
         yield self.assign([first], others)
 
-    def visit_update(self, node: int) -> _Steps:
+    def _visit_update(self, node: int) -> _Steps:
         yield self.write(self.children[node], read=True)
 
-    def visit_as(self, node: int) -> _Steps:
+    def _visit_as(self, node: int) -> _Steps:
         values, targets = self.split(node, '"as"')
         yield self.assign((part for one in targets for part in self.children[one]), values)
 
     # Statements.
 
-    def visit_if(self, node: int) -> _Steps:
+    def _visit_if(self, node: int) -> _Steps:
         outer = self.guard
         ends = []
         condition, *branches = self.named(node)
@@ -374,7 +212,7 @@ class _Flow:
             uses, decided, inner = self.uses[begin:], self.here, self.guard
             self.here = self.block(decided)
             self.guard_by(condition, uses)
-            yield self.visit_all(branches[:1])
+            yield self._visit_all(branches[:1])
             ends.append(self.here)
             self.here, self.guard = self.block(decided), inner
             self.guard_by(condition, uses, holds=False)
@@ -385,13 +223,13 @@ class _Flow:
             if not clause:
                 break
             condition, branches = clause[0], [*clause[1:], *branches[1:]]
-        yield self.visit_all(branches)
+        yield self._visit_all(branches)
         self.here, self.guard = self.block(*ends, self.here), outer
 
-    def visit_conditional(self, node: int) -> _Steps:
+    def _visit_conditional(self, node: int) -> _Steps:
         parts = self.named(node)
         if len(parts) != 3:
-            yield self.visit_all(parts)
+            yield self._visit_all(parts)
             return
         condition, then, other = parts
         if self.tree.language == "python":
@@ -420,38 +258,38 @@ class _Flow:
         self.here = self.block(self.here)
         if condition is not None:
             self.guard_by(condition, self.uses[begin:])
-        self.jumps.append(_Jumps(after, updating))
-        yield self.visit_all(body)
+        self.jumps.append(Jumps(after, updating))
+        yield self._visit_all(body)
         self.jumps.pop()
         self.after[self.here].append(updating)
         self.here = updating
-        yield self.visit_all(update)
+        yield self._visit_all(update)
         self.after[self.here].append(again)
         self.here, self.guard = after, outer
 
-    def visit_while(self, node: int) -> _Steps:
+    def _visit_while(self, node: int) -> _Steps:
         condition, *others = self.named(node)
         yield self.loop((), condition, others[:1], [])
-        yield self.visit_all(others[1:])
+        yield self._visit_all(others[1:])
 
-    def visit_do(self, node: int) -> _Steps:
+    def _visit_do(self, node: int) -> _Steps:
         parts = self.named(node)
         again = self.here = self.block(self.here)
         after, deciding = self.block(), self.block()
-        self.jumps.append(_Jumps(after, deciding))
-        yield self.visit_all(parts[:1])
+        self.jumps.append(Jumps(after, deciding))
+        yield self._visit_all(parts[:1])
         self.jumps.pop()
         self.after[self.here].append(deciding)
         self.here = deciding
-        yield self.visit_all(parts[1:])
+        yield self._visit_all(parts[1:])
         self.after[self.here] += [again, after]
         self.here = after
 
-    def visit_for(self, node: int) -> _Steps:
+    def _visit_for(self, node: int) -> _Steps:
         if self.tree.language == "python":
             target, *others = self.named(node)
             yield self.each([target], others[0] if others else None, others[1:2])
-            yield self.visit_all(others[2:])
+            yield self._visit_all(others[2:])
             return
         parts: list[list[int]] = [[], [], []]
         place = 0
@@ -465,11 +303,11 @@ class _Flow:
                 place = min(place + 1, 2)
             elif not kind.startswith('"'):
                 parts[place].append(child)
-        yield self.visit_all(parts[0])
+        yield self._visit_all(parts[0])
         condition = parts[1][0] if parts[1] else None
         yield self.loop((), condition, body, parts[2])
 
-    def visit_for_each(self, node: int) -> _Steps:
+    def _visit_for_each(self, node: int) -> _Steps:
         """Visit ``for (type x : values) body``."""
         head, rest = self.split(node, '":"')
         values, body = [], rest
@@ -494,24 +332,24 @@ class _Flow:
 
         yield self.loop([take()], None, body, [])
 
-    def visit_clause(self, node: int) -> _Steps:
+    def _visit_clause(self, node: int) -> _Steps:
         """Visit ``for x in values`` inside of a comprehension."""
         targets, values = self.split(node, '"in"')
         yield self.assign(targets, values)
 
-    def visit_comprehension(self, node: int) -> _Steps:
+    def _visit_comprehension(self, node: int) -> _Steps:
         value, *clauses = self.named(node)
         before = self.here
         again = self.here = self.block(before)
-        yield self.visit_all([*clauses, value])
+        yield self._visit_all([*clauses, value])
         self.after[self.here].append(again)
         self.here = self.block(before, self.here)
 
-    def visit_switch(self, node: int) -> _Steps:
+    def _visit_switch(self, node: int) -> _Steps:
         value, *blocks = self.named(node)
         yield self.visit(value)
         decided, after = self.here, self.block(self.here)
-        self.jumps.append(_Jumps(after, None))
+        self.jumps.append(Jumps(after, None))
         self.here = self.block(decided)
         for group in (child for block in blocks for child in self.named(block)):
             if self.kinds[group] in _CASES:
@@ -521,7 +359,7 @@ class _Flow:
         self.after[self.here].append(after)
         self.here = after
 
-    def visit_try(self, node: int) -> _Steps:
+    def _visit_try(self, node: int) -> _Steps:
         before = self.here
         self.here = self.block(before)
         ends: list[int] = []
@@ -540,38 +378,20 @@ class _Flow:
             else:
                 yield self.visit(part)
         self.here = self.block(*ends) if ends else self.here
-        yield self.visit_all(last)
+        yield self._visit_all(last)
 
-    def visit_break(self, node: int) -> _Steps:
+    def _visit_break(self, node: int) -> _Steps:
         self.leave(self.jumps[-1].after if self.jumps else None)
         yield from ()
 
-    def visit_continue(self, node: int) -> _Steps:
+    def _visit_continue(self, node: int) -> _Steps:
         loops = [jumps.again for jumps in self.jumps if jumps.again is not None]
         self.leave(loops[-1] if loops else None)
         yield from ()
 
-    def visit_return(self, node: int) -> _Steps:
-        yield self.visit_all(self.children[node])
+    def _visit_return(self, node: int) -> _Steps:
+        yield self._visit_all(self.children[node])
         self.leave(None)
-
-
-def _pass(state: _State, use: _Use) -> None:
-    """Bring a state past a use."""
-    here = frozenset((use.node,))
-    _, writes = state.get(use.name, (here, frozenset()))
-    state[use.name] = here, here if use.write else writes
-
-
-def _merge(state: _State, other: _State) -> bool:
-    """Add what another state has; tell whether that was anything."""
-    changed = False
-    for name, (uses, writes) in other.items():
-        old_uses, old_writes = state.get(name, (frozenset(), frozenset()))
-        if not (uses <= old_uses and writes <= old_writes):
-            state[name] = old_uses | uses, old_writes | writes
-            changed = True
-    return changed
 
 
 _WITHOUT = frozenset(
@@ -631,10 +451,10 @@ _JUMPS = frozenset(
 )
 _CASES = frozenset(("switch_block_statement_group", "switch_rule", "case_statement"))
 
-_VISITS: dict[str, Callable[[_Flow, int], _Steps]] = {
+_VISITS: dict[str, Callable[[Visits, int], _Steps]] = {
     **dict.fromkeys(
         ("function_definition", "method_declaration", "constructor_declaration"),
-        _Flow.visit_function,
+        Visits._visit_function,
     ),
     **dict.fromkeys(
         (
@@ -646,9 +466,9 @@ _VISITS: dict[str, Callable[[_Flow, int], _Steps]] = {
             "function_declarator",
             "labeled_statement",
         ),
-        _Flow.visit_nameless,
+        Visits._visit_nameless,
     ),
-    **dict.fromkeys(("lambda", "lambda_expression"), _Flow.visit_lambda),
+    **dict.fromkeys(("lambda", "lambda_expression"), Visits._visit_lambda),
     **dict.fromkeys(
         (
             "parameters",
@@ -663,14 +483,14 @@ _VISITS: dict[str, Callable[[_Flow, int], _Steps]] = {
             "optional_parameter_declaration",
             "declaration",
         ),
-        _Flow.visit_parameters,
+        Visits._visit_parameters,
     ),
-    **dict.fromkeys(("call", "call_expression"), _Flow.visit_call),
-    "method_invocation": _Flow.visit_method_call,
-    **dict.fromkeys(_FIELDS, _Flow.visit_field),
-    "keyword_argument": _Flow.visit_keyword,
-    "pointer_expression": _Flow.visit_address,
-    "binary_expression": _Flow.visit_binary,
+    **dict.fromkeys(("call", "call_expression"), Visits._visit_call),
+    "method_invocation": Visits._visit_method_call,
+    **dict.fromkeys(_FIELDS, Visits._visit_field),
+    "keyword_argument": Visits._visit_keyword,
+    "pointer_expression": Visits._visit_address,
+    "binary_expression": Visits._visit_binary,
     **dict.fromkeys(
         (
             "assignment",
@@ -679,18 +499,18 @@ _VISITS: dict[str, Callable[[_Flow, int], _Steps]] = {
             "named_expression",
             "variable_declarator",
         ),
-        _Flow.visit_assignment,
+        Visits._visit_assignment,
     ),
-    "init_declarator": _Flow.visit_declarator,
-    "update_expression": _Flow.visit_update,
-    "as_pattern": _Flow.visit_as,
-    "if_statement": _Flow.visit_if,
-    **dict.fromkeys(("conditional_expression", "ternary_expression"), _Flow.visit_conditional),
-    "while_statement": _Flow.visit_while,
-    "do_statement": _Flow.visit_do,
-    "for_statement": _Flow.visit_for,
-    **dict.fromkeys(("enhanced_for_statement", "for_range_loop"), _Flow.visit_for_each),
-    "for_in_clause": _Flow.visit_clause,
+    "init_declarator": Visits._visit_declarator,
+    "update_expression": Visits._visit_update,
+    "as_pattern": Visits._visit_as,
+    "if_statement": Visits._visit_if,
+    **dict.fromkeys(("conditional_expression", "ternary_expression"), Visits._visit_conditional),
+    "while_statement": Visits._visit_while,
+    "do_statement": Visits._visit_do,
+    "for_statement": Visits._visit_for,
+    **dict.fromkeys(("enhanced_for_statement", "for_range_loop"), Visits._visit_for_each),
+    "for_in_clause": Visits._visit_clause,
     **dict.fromkeys(
         (
             "list_comprehension",
@@ -698,11 +518,13 @@ _VISITS: dict[str, Callable[[_Flow, int], _Steps]] = {
             "dictionary_comprehension",
             "generator_expression",
         ),
-        _Flow.visit_comprehension,
+        Visits._visit_comprehension,
     ),
-    **dict.fromkeys(("switch_expression", "switch_statement"), _Flow.visit_switch),
-    **dict.fromkeys(("try_statement", "try_with_resources_statement"), _Flow.visit_try),
-    "break_statement": _Flow.visit_break,
-    "continue_statement": _Flow.visit_continue,
-    **dict.fromkeys(("return_statement", "raise_statement", "throw_statement"), _Flow.visit_return),
+    **dict.fromkeys(("switch_expression", "switch_statement"), Visits._visit_switch),
+    **dict.fromkeys(("try_statement", "try_with_resources_statement"), Visits._visit_try),
+    "break_statement": Visits._visit_break,
+    "continue_statement": Visits._visit_continue,
+    **dict.fromkeys(
+        ("return_statement", "raise_statement", "throw_statement"), Visits._visit_return
+    ),
 }

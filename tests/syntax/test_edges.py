@@ -7,7 +7,7 @@ import pytest
 
 import treecaps
 from tests.conftest import EXAMPLES
-from treecaps.syntax.dataflow import EDGES, LANGUAGES, find_edges
+from treecaps.syntax.edges import EDGES, LANGUAGES, find_edges
 from treecaps.syntax.tree import Tree
 
 # Small programs with every path through them, to be written in each language.
