@@ -137,15 +137,23 @@ def _bars(rows: Sequence[Row], column: Column, figures: Figures) -> str:
 
 def _curves(rows: Sequence[Row], column: Column, figures: Figures) -> str:
     """Draw the accuracy on validation data, epoch by epoch."""
-    width, height, parts = 760, 260, []
+    width, left, height, parts = 760, 40, 260, []
+    most, down = 1, height - 40
+    for percent in (0, 25, 50, 75, 100):
+        level = (1 - percent / 100) * down + 10
+        parts.append(
+            f'<path d="M{left} {level:.1f}H{width - 250}" stroke="var(--line)"/>'
+            f'<text x="{left - 8}" y="{level + 4:.1f}" text-anchor="end">{percent}</text>'
+        )
     for number, row in enumerate(rows):
         values = figures[row.name, column.name][0]["validation"]
         if len(values) < 2 or values[0] is None:
             continue
         hue = 360 * number / len(rows)
-        across, down = (width - 250) / (len(values) - 1), height - 20
+        most = max(most, len(values))
+        across = (width - 250 - left) / (len(values) - 1)
         points = " ".join(
-            f"{place * across:.1f},{(1 - value) * down + 10:.1f}"
+            f"{left + place * across:.1f},{(1 - value) * down + 10:.1f}"
             for place, value in enumerate(values)
         )
         label = 18 + 18 * number
@@ -154,9 +162,14 @@ def _curves(rows: Sequence[Row], column: Column, figures: Figures) -> str:
             f' stroke-width="2"/><text x="{width - 240}" y="{label}"'
             f' style="fill: hsl({hue:.0f} 70% 50%)">{html.escape(row.title)}</text>'
         )
+    middle = (left + width - 250) / 2
+    parts.append(
+        f'<text x="{middle}" y="{height - 8}" text-anchor="middle">'
+        f"from the first epoch to the last, at most {most}</text>"
+    )
     tall = max(height, 18 * len(rows) + 20)
     return (
-        "<h3>Accuracy on validation data, from the first epoch to the last</h3>"
+        "<h3>Accuracy on validation data in per cent, epoch by epoch</h3>"
         f'<svg viewBox="0 0 {width} {tall}" role="img">{"".join(parts)}</svg>'
     )
 
