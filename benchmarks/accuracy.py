@@ -36,8 +36,8 @@ from treecaps.data.corpus import Corpus
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.architectures import ARCHITECTURES
-from treecaps.models.network import Answer
-from treecaps.models.trained import load
+from treecaps.models.network import Answer, Network
+from treecaps.models.trained import batches, load
 from treecaps.nn.memory import keep_memory
 from treecaps.syntax.tree import Tree
 from treecaps.training.examples import Data, Selection, prepare
@@ -150,13 +150,28 @@ def preset_of(options: Any) -> Preset:
     return apply_settings(preset, options.set)
 
 
-def score_network(
-    data: Data, options: Any, seed: int
-) -> tuple[list[Scores], Scores, list[list[dict[str, Any]]]]:
-    """Return the accuracy of each network, that of all together, and their histories."""
+@dataclass(frozen=True)
+class Scored:
+    """How some networks did.
+
+    Args:
+        alone: The accuracy of each.
+        together: That of all together.
+        learned: The accuracy of each on what it was trained on, as the programs are.
+        histories: The figures of their epochs.
+    """
+
+    alone: list[Scores]
+    together: Scores
+    learned: list[float]
+    histories: list[list[dict[str, Any]]]
+
+
+def score_networks(data: Data, options: Any, seed: int) -> Scored:
+    """Train networks on the same programs, and score them."""
     preset = preset_of(options)
     start = load(options.start) if options.start else None
-    alone, histories = [], []
+    alone, learned, histories = [], [], []
     total = torch.zeros(len(data.val.forest), len(data.labels))
 
     def accuracy(lengths: torch.Tensor) -> Scores:
@@ -170,13 +185,22 @@ def score_network(
             fitting.run_epoch(lambda *_: None)
             if options.verbose:
                 print(fitting.history[-1], file=sys.stderr, flush=True)
-        with torch.no_grad():
-            found: list[Answer] = [fitting.network(batch) for _, batch in fitting._val]
-        lengths = torch.cat([answer.scores for answer in found])
+        lengths = answer(fitting.network, data.val.forest)
         alone.append(accuracy(lengths))
+        shown = data.train.forest.select(range(len(data.train)))
+        right = answer(fitting.network, shown).argmax(1) == data.train.label
+        learned.append(right.double().mean().item())
         total += lengths
         histories.append(fitting.history)
-    return alone, accuracy(total), histories
+    return Scored(alone, accuracy(total), learned, histories)
+
+
+def answer(network: Network, forest: Forest) -> torch.Tensor:
+    """Return what a network says of programs."""
+    network.eval()
+    with torch.no_grad():
+        found: list[Answer] = [network(batch) for _, batch in batches(forest)]
+    return torch.cat([one.scores for one in found])
 
 
 def select_again(others: Sequence[Tree], seen: Any) -> Selection:
@@ -289,6 +313,7 @@ def measure(options: Any) -> dict[str, Any]:
     begun = time.perf_counter()
     single: list[Scores] = []
     members: list[Scores] = []
+    learned: list[float] = []
     together: list[Scores] = []
     curves: dict[str, list[list[float]]] = {}
     data: Data | None = None
@@ -303,13 +328,14 @@ def measure(options: Any) -> dict[str, Any]:
             else:
                 if data is None or options.folds:
                     data = prepare_part(programs, learn, score, options)
-                alone, all_of_them, histories = score_network(data, options, 100 * seed + fold)
-                scores.append((np.mean(alone, 0), all_of_them))
-                members += alone
+                found = score_networks(data, options, 100 * seed + fold)
+                scores.append((np.mean(found.alone, 0), found.together))
+                members += found.alone
+                learned += found.learned
                 for name in CURVES:
-                    if name in histories[0][0]:
+                    if name in found.histories[0][0]:
                         curves.setdefault(name, [])
-                        curves[name] += [[epoch[name] for epoch in one] for one in histories]
+                        curves[name] += [[epoch[name] for epoch in one] for one in found.histories]
         single.append(np.mean([one for one, _ in scores], 0))
         together.append(np.mean([several for _, several in scores], 0))
         print(f"seed {seed}: {single[-1]}, together {together[-1]}", file=sys.stderr, flush=True)
@@ -330,6 +356,8 @@ def measure(options: Any) -> dict[str, Any]:
     }
     if options.ensemble > 1:
         result |= {"ensemble": options.ensemble, **summarise("ensemble_", together)}
+    if learned:
+        result["train_accuracy"] = [round(one, 5) for one in learned]
     if curves:
         result["curves"] = {
             name: [round(float(value), 4) for value in np.mean(values, 0)]
