@@ -22,11 +22,13 @@ HERE = Path(__file__).parent
 def answers(name: str) -> dict[str, Any]:
     """Return what a model says of each sample program in a language that it knows."""
     model = load(name)
-    files = [path for path in EXAMPLES if name != "poj104" or path.suffix == ".c"]
+    # Solutions of problems 1, 100, 63 and 35; the other model knows none of these.
+    files = sorted((HERE / "poj104").iterdir()) if name == "poj104" else EXAMPLES
     found = {}
     for path, answer in zip(files, classify(model, files, workers=1), strict=True):
         assert isinstance(answer, Classification)
-        place = path.relative_to(PROGRAMS).as_posix()
+        home = HERE if HERE in path.parents else PROGRAMS
+        place = path.relative_to(home).as_posix()
         found[place] = [answer.label, answer.guess, round(answer.probability, 3)]
     return found
 
