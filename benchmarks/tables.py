@@ -32,6 +32,18 @@ WORDS = (
     ("cross-language-cpp-to-java", "cross-language, C++ to Java"),
 )
 """Data, and what they are called."""
+MODELS = (
+    "treecaps",
+    "tbcnn",
+    "ggnn",
+    "astnn",
+    "tree-lstm",
+    "dtbcnn",
+    "bi-dtbcnn",
+    "capsgnn",
+    "svm-tokens",
+    "svm-windows",
+)
 VECTORS = ("parent", "coding", "word2vec", "random")
 TABLE_2 = (
     ("dynamic max pooling instead of variable-to-static routing", "max-pooling", "83.43"),
@@ -162,12 +174,36 @@ def table2() -> str:
     return table(("variant", "here", "in the paper"), rows)
 
 
+def models() -> str:
+    speeds = load("models-poj104").get("models", {})
+    rows = []
+    for name in MODELS:
+        row = [f"`{name}`"]
+        for data in ("java-sort", "poj104"):
+            file = f"accuracy-{data}-" + (
+                f"model-{name}" if name != "treecaps" else "tokens-default"
+            )
+            pair = [percent(file, blind=blind) for blind in (False, True)]
+            row.append(" / ".join(pair) if pair != ["-", "-"] else "-")
+            if data == "java-sort":
+                learned = load(file).get("train_accuracy")
+                row.append(f"{100 * min(learned):.1f}" if learned else "-")
+        speed = speeds.get(name)
+        if speed:
+            row += [f"{speed[what]['programs_per_second']:,.0f}" for what in ("train", "infer")]
+            row.append(f"{speed['parameters']:,}")
+        rows.append(row if speed else [*row, "-", "-", "-"])
+    accuracies = ("java-sort", "of its training programs, at least", "poj104")
+    return table(("model", *accuracies, "trains on", "classifies", "parameters"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "engine": engine,
     "sizes": sizes,
     "epoch": epoch,
     "kinds": kinds,
     "words": words,
+    "models": models,
     "paper": paper,
     "table 2": table2,
 }

@@ -612,11 +612,20 @@ def test_a_start_is_part_of_what_is_resumed_and_decides_the_network(tmp_path: Pa
         learn(start=start, comments=True)
 
 
+def test_words_learn_slower_and_fewer_windows_go_among_many_programs() -> None:
+    config = TrainingConfig(window_dropout=None)
+    found = [config.for_programs(count)[1:] for count in (50, 2000, 10_000, 40_000)]
+    assert [pytest.approx(pair) for pair in [(20, 0.5), (20, 0.5), (4, 0.18), (2, 0.12)]] == found
+    asked = TrainingConfig(token_rate=7, window_dropout=0.3)
+    assert asked.for_programs(40_000)[1:] == (7, 0.3)
+
+
 def test_few_programs_are_seen_more_often() -> None:
     config = TrainingConfig(epochs=None)
     counts = [1, 50, 320, 640, 1395, 38_999]
-    assert [config.epochs_for(count) for count in counts] == [400, 400, 80, 40, 27, 8]
-    assert TrainingConfig(epochs=3).epochs_for(50) == 3
+    found = [config.for_programs(count).epochs for count in counts]
+    assert found == [400, 400, 80, 40, 27, 8]
+    assert TrainingConfig(epochs=3).for_programs(50).epochs == 3
     moments: list[Moment] = []
     model = learn(small("epochs=none", "batch_size=64", "patience=1"), on_step=moments.append)
     assert {moment.epochs for moment in moments} == {400}

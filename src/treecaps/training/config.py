@@ -2,11 +2,21 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from treecaps.errors import UsageError
 from treecaps.models.config import MOST
 from treecaps.models.options import option
+
+_FEW = 2000
+
+
+class Schedule(NamedTuple):
+    """What depends on how many programs there are to learn from."""
+
+    epochs: int
+    token_rate: float
+    window_dropout: float
 
 
 @dataclass(frozen=True)
@@ -18,8 +28,8 @@ class TrainingConfig:
     )
     batch_size: int = option(16, "programs a step")
     learning_rate: float = option(1e-3, "the learning rate of RAdam at the beginning")
-    token_rate: float = option(
-        20.0, "how many times faster the vectors of sub-tokens learn: most are seen rarely"
+    token_rate: float | None = option(
+        None, "how many times faster the vectors of sub-tokens learn; if none, 20 to 2 times"
     )
     decay: Literal["cosine", "none"] = option(
         "cosine", "how the learning rate goes down: along a cosine to zero, or not"
@@ -35,7 +45,9 @@ class TrainingConfig:
         "parent", "how initial node vectors are learned from the training trees"
     )
     freeze_vectors: bool = option(False, "keep the node vectors as they begin")
-    window_dropout: float = option(0.0, "share of a program's windows that a step leaves out")
+    window_dropout: float | None = option(
+        0.0, "share of a program's windows that a step leaves out; if none, 0.5 to 0.1"
+    )
     rename: float = option(
         0.0, "share of the programs that an epoch sees blind: without their names and comments"
     )
@@ -54,18 +66,24 @@ class TrainingConfig:
             if value > MOST:
                 raise UsageError(f"{name} must be at most {MOST:,}")
         for name in ("learning_rate", "token_rate"):
-            if (rate := getattr(self, name)) <= 0:
+            if (rate := getattr(self, name)) is not None and rate <= 0:
                 raise UsageError(f"{name} must be above 0, not {rate}")
         if not 0 <= self.rename <= 1:
             raise UsageError(f"rename must be at least 0 and at most 1, not {self.rename}")
         for name in ("window_dropout", "val_share"):
-            if not 0 <= (share := getattr(self, name)) < 1:
+            if (share := getattr(self, name)) is not None and not 0 <= share < 1:
                 raise UsageError(f"{name} must be at least 0 and below 1, not {share}")
 
-    def epochs_for(self, programs: int) -> int:
-        """Return how often so many training programs are gone through."""
-        if self.epochs is not None:
-            return self.epochs
+    def for_programs(self, programs: int) -> "Schedule":
+        """Return what is chosen by the number of training programs, where it is not set."""
         # Up to 640 programs are seen 25,600 times in all, more of them more often in all.
         ratio = 640 / programs
-        return round(min(max(40 * max(ratio, math.sqrt(ratio)), 8), 400))
+        epochs = round(min(max(40 * max(ratio, math.sqrt(ratio)), 8), 400))
+        # Among few programs most words are rare and hardly learn otherwise; among many, vectors
+        # that learn so fast never come to rest. And there is less to fear from learning by heart.
+        few = min(1, _FEW / programs)
+        return Schedule(
+            epochs if self.epochs is None else self.epochs,
+            max(20 * few, 2) if self.token_rate is None else self.token_rate,
+            0.1 + 0.4 * few if self.window_dropout is None else self.window_dropout,
+        )

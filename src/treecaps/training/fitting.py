@@ -98,7 +98,8 @@ class Fitting:
         self, preset: Preset, data: Data, seed: int, start: TrainedModel | None = None
     ) -> None:
         self.config, self.data, self.seed, self.start = preset.training, data, seed, start
-        self.epochs = self.config.epochs_for(len(data.train))
+        self.schedule = self.config.for_programs(len(data.train))
+        self.epochs = self.schedule.epochs
         self.history: list[dict[str, Any]] = []
         self.best: dict[str, Tensor] = {}
         self.best_epoch = 0
@@ -128,7 +129,7 @@ class Fitting:
         ]
         groups: list[dict[str, Any]] = [{"params": weights, "faster": 1.0}]
         if words is not None:
-            groups.append({"params": [words], "faster": self.config.token_rate})
+            groups.append({"params": [words], "faster": self.schedule.token_rate})
         return groups
 
     @property
@@ -205,7 +206,7 @@ class Fitting:
         examples = self.data.train
         if examples.has_blind:
             rows = rows + len(examples) * (chance.random(len(rows)) < self.config.rename)
-        share = self.config.window_dropout
+        share = self.schedule.window_dropout
         leave = (lambda windows: chance.random(windows) < share) if share else None
         return Batch.of(examples.forest.select(rows, leave))
 

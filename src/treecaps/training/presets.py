@@ -47,7 +47,7 @@ PRESETS = {
             learning_rate=5e-3,
             entropy=1.0,
             vectors="random",
-            window_dropout=0.5,
+            window_dropout=None,
             rename=0.5,
         ),
     ),
