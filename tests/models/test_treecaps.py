@@ -197,3 +197,19 @@ def test_a_program_of_200_000_nodes_works_in_bounded_memory() -> None:
 def test_refuses_capsules_that_do_not_fit() -> None:
     with pytest.raises(UsageError, match="do not divide"):
         TreeCapsConfig(channels=3, slices=5, capsule_size=4)
+
+
+def test_code_capsules_learn_as_fast_with_many_classes() -> None:
+    config = TreeCapsConfig(channels=8)
+    moved = []
+    for classes, expected in ((3, 1.0), (10, 1.0), (104, 10.4)):
+        network = TreeCaps(config, 5, classes)
+        assert {network.pace(name) for name in ("vectors", "primary.weight")} == {1.0}
+        pace = network.pace("code.weight")
+        assert pace == expected
+        below = torch.ones(1, len(network.code.weight), config.capsule_size)
+        with torch.no_grad():
+            network.code.weight.fill_(pace * 1e-3)
+            moved.append(network.code(below)[0][0, 0])
+    # A step of that size in every weight moves a capsule as far.
+    torch.testing.assert_close(moved[2], moved[1])

@@ -57,6 +57,10 @@ class Network(nn.Module):
         """Return means over a batch that are worth watching in training."""
         return {}
 
+    def pace(self, name: str) -> float:
+        """Return how many times faster than others a weight should learn."""
+        return 1.0
+
     def symbol_vectors(self, symbols: SymbolTensors) -> Tensor:
         """Return for each symbol the vector of its kind, plus the mean of its sub-tokens'."""
         vectors = functional.embedding(symbols.kind, self.vectors)

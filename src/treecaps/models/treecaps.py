@@ -25,6 +25,8 @@ from treecaps.nn.tree_convolution import TreeConvolution
 from treecaps.nn.variable_to_static import VariableToStatic
 from treecaps.syntax.tree import Tree
 
+_FEW_CLASSES = 10
+
 
 @dataclass(frozen=True)
 class TreeCapsConfig(NetworkConfig):
@@ -180,6 +182,14 @@ class TreeCaps(Network):
             "right_length": answer.scores.gather(1, label.unsqueeze(1)).mean(),
             "coupling_entropy": entropy / math.log(answer.coupling.shape[2]),
         }
+
+    def pace(self, name: str) -> float:
+        """Let code capsules learn as fast with many classes as with few.
+
+        What reaches one is divided by the number of classes, and its weights are as many times
+        larger, so steps of one size would move it less and less.
+        """
+        return max(self.code.outputs / _FEW_CLASSES, 1) if name.startswith("code.") else 1.0
 
     @torch.no_grad()
     def static_coupling(self, batch: Batch) -> list[Tensor]:

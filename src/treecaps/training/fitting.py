@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from treecaps.data.distinct import Longs
@@ -120,17 +120,14 @@ class Fitting:
         self._val = list(batches(data.val.forest))
 
     def _groups(self) -> list[dict[str, Any]]:
-        """Return the weights that learn, those of sub-tokens by themselves."""
-        words = self.network.token_vectors
-        weights = [
-            weight
-            for weight in self.network.parameters()
-            if weight.requires_grad and weight is not words
-        ]
-        groups: list[dict[str, Any]] = [{"params": weights, "faster": 1.0}]
-        if words is not None:
-            groups.append({"params": [words], "faster": self.schedule.token_rate})
-        return groups
+        """Return the weights that learn, by how fast they do."""
+        groups: dict[float, list[nn.Parameter]] = {}
+        for name, weight in self.network.named_parameters():
+            words = weight is self.network.token_vectors
+            faster = self.schedule.token_rate if words else self.network.pace(name)
+            if weight.requires_grad:
+                groups.setdefault(faster, []).append(weight)
+        return [{"params": weights, "faster": faster} for faster, weights in groups.items()]
 
     @property
     def finished(self) -> bool:
