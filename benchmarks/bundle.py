@@ -39,18 +39,7 @@ MODELS: dict[str, tuple[str, ...]] = {
     "atlas": ("atlas",),
 }
 BUNDLED = ("algorithms", "poj104")
-SETTINGS = {
-    # With residual layers and cross-entropy, blind programs of atlas scored three points less.
-    "algorithms": (
-        "residual=false",
-        "entropy=0",
-        "epochs=16",
-        "batch_size=32",
-        "window_dropout=0.3",
-    ),
-    "poj104": ("epochs=5", "batch_size=32", "window_dropout=0.3"),
-    "atlas": ("epochs=8", "window_dropout=0.3"),
-}
+SETTINGS: dict[str, tuple[str, ...]] = {"algorithms": ("epochs=12",), "poj104": (), "atlas": ()}
 LABELS = {
     "bubblesort": "bubble-sort",
     "linkedlist": "linked-list",

@@ -138,7 +138,7 @@ def test_coupling_can_be_read_out(per_channel: bool) -> None:
     batch = batch_of(trees, vocabulary, config)
     shares = network.static_coupling(batch)
     static = network(batch).static
-    capsules, weight = network._primary(batch)
+    capsules, _, weight = network._primary(batch)
     for program, share in enumerate(shares):
         begin, end = batch.bounds[program], batch.bounds[program + 1]
         assert share.shape == (end - begin, 6, 3)
@@ -151,6 +151,68 @@ def test_coupling_can_be_read_out(per_channel: bool) -> None:
         norm = sums.norm(dim=1, keepdim=True)
         assert close(norm / (1 + norm**2) * sums, static[program])
     assert close(network(batch).coupling.sum(2), torch.ones(2, static.shape[1]).double())
+
+
+@pytest.mark.parametrize("variant", set(VARIANTS) - {"distinct starts"})
+def test_node_by_node_it_says_the_same(variant: str) -> None:
+    config = VARIANTS[variant]
+    tree = parse_file(EXAMPLES[1])
+    vocabulary = Vocabulary.of([tree], config.known_tokens)
+    torch.manual_seed(0)
+    network = TreeCaps(config, len(vocabulary), CLASSES, len(vocabulary.tokens)).double()
+    if network.gate:
+        torch.nn.init.normal_(network.gate.weight)
+    batch = Batch.of(Forest.node_by_node(tree, vocabulary, config.depths), torch.float64)
+    assert len(batch.symbols.kind) == len(tree)
+    expected = network(batch_of([tree], vocabulary, config)).code
+    assert close(network(batch).code, expected)
+    assert close(network(batch, network.symbol_vectors(batch.symbols)).code, expected)
+    assert not close(
+        network(batch, torch.zeros(len(tree), config.vector_size).double()).code, expected
+    )
+
+
+@pytest.mark.parametrize("variant", [v for v, c in VARIANTS.items() if c.pooling != "max"])
+def test_routes_lead_back_to_windows(variant: str) -> None:
+    config = VARIANTS[variant]
+    trees = [parse_file(EXAMPLES[0]), parse_file(EXAMPLES[4])]
+    vocabulary = Vocabulary.of(trees, config.known_tokens)
+    torch.manual_seed(0)
+    network = TreeCaps(config, len(vocabulary), CLASSES, len(vocabulary.tokens)).double()
+    batch = batch_of(trees, vocabulary, config)
+    shares, code_shares = network.routes(batch)
+    answer = network(batch)
+    assert close(code_shares.sum(1), torch.ones(2, CLASSES).double())
+    for program, (share, static) in enumerate(zip(shares, answer.static, strict=True)):
+        begin, end = batch.bounds[program], batch.bounds[program + 1]
+        there = static.norm(dim=1) > 0
+        assert share.shape == (end - begin, len(static))
+        assert close(share.sum(0), there.double())
+        if config.secondary:
+            continue
+        # What leads to a class is what its capsule is a sum of.
+        layer = network.code
+        weight = layer.weight.view(len(static), -1, layer.outputs, layer.output_size)
+        for number in range(CLASSES):
+            predictions = torch.einsum("ji,jid->jd", static, weight[:, :, number])
+            parts = predictions * answer.coupling[program, :, number, None]
+            whole = parts.sum(0)
+            expected = parts @ whole / (whole @ whole)
+            assert close(code_shares[program, :, number], expected)
+    if config.statics == 1 and config.per_channel:
+        capsules, _, weight = network._primary(batch)
+        parts = capsules[batch.window[: batch.bounds[1]]] * weight[: batch.bounds[1], None, None]
+        whole = parts.sum(0)
+        assert close(shares[0], (parts * whole).sum(1) / (whole * whole).sum(0))
+
+
+def test_maxima_have_no_routes() -> None:
+    tree = parse_file(EXAMPLES[0])
+    vocabulary = Vocabulary.of([tree])
+    config = VARIANTS["max pooling"]
+    network = TreeCaps(config, len(vocabulary), CLASSES).double()
+    with pytest.raises(UsageError, match="there are no routes"):
+        network.routes(batch_of([tree], vocabulary, config))
 
 
 _LARGE = """

@@ -88,6 +88,8 @@ class Forest:
         region: ``[P]``, the part of the program that those nodes are in: 0 the top, 1 the lower
             left, 2 the lower right. All 0 where regions are not told apart.
         languages: The language of each program.
+        share: ``[P]``, the share of those nodes that a row stands for, where a program has several
+            rows for one window; 1 where there is none.
         pieces: The programs as distinct subtrees, where these are asked for.
         graphs: The programs as nodes and edges, where these are asked for.
         bags: The programs as features with counts, where these are asked for.
@@ -100,6 +102,7 @@ class Forest:
     count: Longs
     region: Longs
     languages: tuple[str, ...]
+    share: Floats | None = None
     pieces: Pieces | None = None
     graphs: Graphs | None = None
     bags: Bags | None = None
@@ -139,6 +142,35 @@ class Forest:
         for chunk in _chunks(trees):
             builder.add(chunk)
         return builder.forest()
+
+    @classmethod
+    def node_by_node(
+        cls, tree: Tree, vocabulary: Vocabulary, depths: Sequence[int] = (2,)
+    ) -> "Forest":
+        """Give every node of a tree a symbol and windows of its own, in the order of the nodes.
+
+        Networks say the same of it as of the shared windows, and what they say of it can be led
+        back to each node.
+        """
+        table = SymbolTable(vocabulary)
+        nodes = _Nodes([tree], table)
+        every = np.arange(len(tree))
+        subtree, layers = nodes.symbol, []
+        for depth in depths:
+            for _ in range(depth - 1):
+                subtree, _ = nodes.number_subtrees(subtree)
+            layers.append(nodes.windows_of(every, depth, every)[0])
+        count = np.bincount(subtree)[subtree]
+        return cls(
+            table.symbols().select(nodes.symbol),
+            tuple(layers),
+            np.array([0, len(tree)]),
+            every,
+            count,
+            np.zeros(len(tree), np.int64),
+            (tree.language,),
+            (1 / count).astype(np.float32),
+        )
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -187,6 +219,7 @@ class Forest:
             self.count[rows],
             self.region[rows],
             tuple(self.languages[program] for program in programs),
+            None if self.share is None else self.share[rows],
             self.pieces.select(programs, used) if self.pieces else None,
             self.graphs.select(programs, used) if self.graphs else None,
             self.bags.select(programs) if self.bags else None,

@@ -153,15 +153,18 @@ class TreeCaps(Network):
             statics, size = config.secondary, config.secondary_size
         self.code = CapsuleLayer(statics, size, classes, config.code_size, *routing)
 
-    def forward(self, batch: Batch) -> Capsules:
-        """Say all that the network makes of a batch of programs."""
-        primary, weight = self._primary(batch)
+    def forward(self, batch: Batch, vectors: Tensor | None = None) -> Capsules:
+        """Say all that the network makes of a batch of programs.
+
+        Args:
+            batch: The programs.
+            vectors: ``[N, V]``, other vectors for their symbols than those that it has learned.
+        """
+        primary, count, weight = self._primary(batch, vectors)
         if self.config.pooling == "max":
             static = dynamic_max_pooling(primary, batch.window, batch.bounds)
         else:
-            static = self.variable_to_static(
-                primary, batch.window, batch.count, weight, batch.bounds
-            )
+            static = self.variable_to_static(primary, batch.window, count, weight, batch.bounds)
         below = self.secondary(static)[0] if self.secondary else static
         code, coupling = self.code(below)
         return Capsules(lengths(code), code, coupling, static)
@@ -199,23 +202,45 @@ class TreeCaps(Network):
             For each program ``[n, C, a]``: for its n windows, in the order of the batch, and each
             channel, shares that sum to 1 over the static capsules.
         """
-        primary, weight = self._primary(batch)
-        return self.variable_to_static.coupling(
-            primary, batch.window, batch.count, weight, batch.bounds
-        )
+        primary, count, weight = self._primary(batch)
+        return self.variable_to_static.coupling(primary, batch.window, count, weight, batch.bounds)
 
-    def _primary(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the capsules of the distinct windows, and their weights in the programs."""
+    @torch.no_grad()
+    def routes(self, batch: Batch) -> tuple[list[Tensor], Tensor]:
+        """Read out where static capsules and code capsules come from.
+
+        Returns:
+            For each program ``[n, S]``: how much of each static capsule is due to each of its n
+            windows, in the order of the batch; and ``[B, S, classes]``, how much of each code
+            capsule is due to each static capsule. What is due sums to 1; what points the other way
+            is negative.
+        """
+        if self.config.pooling == "max":
+            raise UsageError("there are no routes where maxima are taken instead of routing")
+        primary, count, weight = self._primary(batch)
+        shares = self.variable_to_static.shares(primary, batch.window, count, weight, batch.bounds)
+        static = self.variable_to_static(primary, batch.window, count, weight, batch.bounds)
+        if self.secondary is None:
+            return shares, self.code.shares(static)
+        return shares, self.secondary.shares(static) @ self.code.shares(self.secondary(static)[0])
+
+    def _primary(
+        self, batch: Batch, vectors: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the capsules of the distinct windows, their counts, and how much they weigh."""
         config = self.config
-        vectors = self.symbol_vectors(batch.symbols)
+        if vectors is None:
+            vectors = self.symbol_vectors(batch.symbols)
         for layer, windows in zip(self.hidden, batch.layers, strict=False):
             vectors = layer(vectors, windows).squeeze(1)  # [W, V']
         outputs = self.primary(vectors, batch.layers[-1])
         capsules = outputs.view(len(outputs), config.capsule_size, -1)
-        weight = batch.count
+        count = weight = batch.count
         if config.counts == "log":
             weight = 1 + weight.log()
+        if batch.share is not None:
+            count, weight = (count * batch.share).round(), weight * batch.share
         if self.gate:
             gates = functional.softplus(self.gate(outputs.flatten(1))).squeeze(1)
             weight = weight * gates[batch.window]
-        return squash(capsules, config.squash, dim=1), weight  # [W, D, C]
+        return squash(capsules, config.squash, dim=1), count, weight  # [W, D, C], [P], [P]

@@ -141,6 +141,7 @@ class Batch:
         count: ``[P]``, how many nodes of the program have that window.
         region: ``[P]``, the part of the program that those nodes are in.
         languages: The language of each program.
+        share: ``[P]``, the share of those nodes that a row stands for; all of them if ``None``.
         pieces: The programs as distinct subtrees, where the forest has them.
         graphs: The programs as nodes and edges, where the forest has them.
         bags: The programs as features with counts, where the forest has them.
@@ -153,6 +154,7 @@ class Batch:
     count: Tensor
     region: Tensor
     languages: tuple[str, ...]
+    share: Tensor | None = None
     pieces: PieceTensors | None = None
     graphs: GraphTensors | None = None
     bags: BagTensors | None = None
@@ -168,6 +170,7 @@ class Batch:
             torch.from_numpy(forest.count).to(dtype),
             torch.from_numpy(forest.region),
             forest.languages,
+            None if forest.share is None else torch.from_numpy(forest.share).to(dtype),
             PieceTensors.of(forest.pieces) if forest.pieces else None,
             GraphTensors.of(forest.graphs) if forest.graphs else None,
             BagTensors.of(forest.bags) if forest.bags else None,

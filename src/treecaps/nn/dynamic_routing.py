@@ -78,6 +78,16 @@ class CapsuleLayer(nn.Module):
         size = outputs / (2 * math.sqrt(inputs * output_size))
         self.weight = new_weight(inputs, input_size, outputs * output_size, std=size)
 
+    @torch.no_grad()
+    def shares(self, capsules: Tensor) -> Tensor:
+        """Return ``[B, J, M]``, how much of each output is due to each capsule; 1 in all."""
+        outputs, coupling = self.forward(capsules)
+        batch, inputs, _ = capsules.shape
+        predictions = torch.bmm(capsules.transpose(0, 1), self.weight)
+        predictions = predictions.view(inputs, batch, self.outputs, self.output_size)
+        along = (predictions * outputs).sum(3).transpose(0, 1) * coupling
+        return along / along.sum(1, keepdim=True)
+
     def forward(self, capsules: Tensor) -> tuple[Tensor, Tensor]:
         """Predict and route."""
         batch, inputs, size = capsules.shape

@@ -93,6 +93,32 @@ class VariableToStatic(nn.Module):
             shares.append(agreement.softmax(1).mT)
         return shares
 
+    @torch.no_grad()
+    def shares(
+        self, capsules: Tensor, window: Tensor, count: Tensor, weight: Tensor, bounds: list[int]
+    ) -> list[Tensor]:
+        """Return for each program ``[n, S]``, how much of its static capsules is due to windows.
+
+        Each of the S static capsules is a sum; its parts along it make 1 in all.
+        """
+        values, total, present = self._route(capsules, window, count, weight, bounds)
+        weights = weight.unsqueeze(1)
+        if self.routed is not None:
+            blocks = _blocks(window, bounds, capsules.shape[2])
+            weights = weights * self._routed_share(capsules, count, blocks)
+        found = []
+        for program, (begin, end) in enumerate(pairwise(bounds)):
+            units = capsules[window[begin:end]]
+            agreement = _products(units, total[program, None])
+            agreement[:, ~present[program]] = -math.inf
+            along = _products(units, values[program, None]) * agreement.softmax(1)
+            along = along * weights[begin:end].unsqueeze(1)  # [n, a, C]
+            along = along.mT if self.per_channel else along.sum(2)
+            along = along.flatten(1)
+            # One that does not occur is due to nothing.
+            found.append(along / along.sum(0).where(along.sum(0) != 0, 1))
+        return found
+
     def _route(
         self, capsules: Tensor, window: Tensor, count: Tensor, weight: Tensor, bounds: list[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
