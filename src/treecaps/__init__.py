@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from treecaps.estimator import TreeCapsClassifier
+    from treecaps.explanation.explanation import Explanation, explain
     from treecaps.inference.classify import Classification, classify
     from treecaps.inference.evaluate import Evaluation, evaluate
     from treecaps.models.trained import TrainedModel, load
@@ -45,6 +46,7 @@ _HOMES = {
     "DataError": "treecaps.errors",
     "DataSet": "treecaps.data.dataset",
     "Evaluation": "treecaps.inference.evaluate",
+    "Explanation": "treecaps.explanation.explanation",
     "Failure": "treecaps.errors",
     "KindVectors": "treecaps.vectors.kind_vectors",
     "Language": "treecaps.syntax.languages",
@@ -60,6 +62,7 @@ _HOMES = {
     "UsageError": "treecaps.errors",
     "classify": "treecaps.inference.classify",
     "evaluate": "treecaps.inference.evaluate",
+    "explain": "treecaps.explanation.explanation",
     "find_copies": "treecaps.data.duplicates",
     "find_duplicates": "treecaps.data.duplicates",
     "find_edges": "treecaps.syntax.edges",
@@ -83,6 +86,7 @@ __all__ = [
     "DataError",
     "DataSet",
     "Evaluation",
+    "Explanation",
     "Failure",
     "KindVectors",
     "Language",
@@ -98,6 +102,7 @@ __all__ = [
     "UsageError",
     "classify",
     "evaluate",
+    "explain",
     "find_copies",
     "find_duplicates",
     "find_edges",

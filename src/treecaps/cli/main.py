@@ -16,6 +16,7 @@ COMMANDS = {
     "classify": "Tell which classes programs belong to.",
     "data": "Describe a data set: classes, sizes, failures, duplicates.",
     "evaluate": "Score a trained model on programs whose classes are known.",
+    "explain": "Show what of a program leads to its class.",
     "models": "List the models that come with the package.",
     "parse": "Turn source files into syntax trees.",
     "reproduce": "Train and score what a table of the paper needs.",

@@ -144,6 +144,15 @@ class Forest:
         return builder.forest()
 
     @classmethod
+    def with_rows(
+        cls, tree: Tree, vocabulary: Vocabulary, depths: Sequence[int] = (2,)
+    ) -> tuple["Forest", Longs]:
+        """Share the windows of one tree, and tell of each node which row of the forest is its."""
+        builder = _Builder(vocabulary, depths, regions=False, tables=())
+        rows = builder.add([tree])
+        return builder.forest(), rows
+
+    @classmethod
     def node_by_node(
         cls, tree: Tree, vocabulary: Vocabulary, depths: Sequence[int] = (2,)
     ) -> "Forest":
@@ -359,7 +368,8 @@ class _Builder:
         self.programs: list[tuple[Longs, ...]] = []
         self.languages: list[str] = []
 
-    def add(self, trees: Sequence[Tree]) -> None:
+    def add(self, trees: Sequence[Tree]) -> Longs:
+        """Add trees, and tell for each of their nodes which of the rows they add is its."""
         nodes = _Nodes(trees, self.table)
         self.languages += [tree.language for tree in trees]
         bounds = np.cumsum([0, *map(len, trees)]).tolist()
@@ -376,9 +386,10 @@ class _Builder:
             [_regions(tree) if self.regions else np.zeros(len(tree), np.int64) for tree in trees]
         )
         place = _REGIONS * nodes.program + region
-        number, first = number_distinct(place * (below.max() + 1) + below)
+        row, first = number_distinct(place * (below.max() + 1) + below)
         sizes = np.bincount(nodes.program[first], minlength=nodes.trees)
-        self.programs.append((sizes, below[first], np.bincount(number), region[first]))
+        self.programs.append((sizes, below[first], np.bincount(row), region[first]))
+        return row
 
     def _merge(self, layer: int, windows: Windows, depths: Ints) -> Longs:
         """Return the number for good of each of a chunk's windows, and keep the new ones.

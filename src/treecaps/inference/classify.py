@@ -131,14 +131,23 @@ def _classify(
                 if isinstance(piece, Failure):
                     yield piece
                     continue
-                best = next(answers)
-                known = best[0].length >= model.calibration.threshold
-                label = best[0].label if known else UNKNOWN
-                yield Classification(
-                    piece.id, label, known, *best[0], best, piece.function, piece.line
-                )
+                yield _classification(model, next(answers), piece)
             clock.start("parsing")
         clock.start(None)
+
+
+def answer(model: TrainedModel, tree: Tree, name: str = "program", top: int = 3) -> Classification:
+    """Tell the class of one program that is parsed."""
+    (best,) = _answer(model, model.forest([tree]), top)
+    return _classification(model, best, _Piece(name, tree))
+
+
+def _classification(
+    model: TrainedModel, best: "tuple[Candidate, ...]", piece: "_Piece"
+) -> Classification:
+    known = best[0].length >= model.calibration.threshold
+    label = best[0].label if known else UNKNOWN
+    return Classification(piece.id, label, known, *best[0], best, piece.function, piece.line)
 
 
 def _ahead(items: Iterator[_Item]) -> Generator[_Item]:

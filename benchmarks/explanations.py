@@ -1,0 +1,122 @@
+"""How well explanations name what an answer depends on: deletion and insertion curves.
+
+    python benchmarks/explanations.py --data DIR --json
+
+``DIR`` holds ``train.jsonl.gz`` and ``val.jsonl.gz``. For each seed a network is trained on the one;
+then, for programs of the other that it gets right, nodes lose their vectors in the order of what
+they add to the class, the strongest first, and the length of its code capsule is watched
+(deletion: the sooner it falls, the better); and nodes get them in that order, beginning with none
+(insertion: the sooner it rises, the better). Areas under the curves, from 0 to 1, in parts of the
+length with all vectors; for both methods and for nodes in random order, on the same programs.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from origin import origin
+
+from treecaps.data.corpus import Corpus
+from treecaps.data.forest import Forest
+from treecaps.explanation.attribution import METHODS, attribute
+from treecaps.models.trained import TrainedModel
+from treecaps.models.treecaps import TreeCaps
+from treecaps.nn.batch import Batch
+from treecaps.nn.memory import keep_memory
+from treecaps.syntax.tree import Tree
+from treecaps.training.presets import apply_settings, get_preset
+from treecaps.training.trainer import train
+
+STEPS = 20
+
+
+def areas(
+    model: TrainedModel, tree: Tree, label: str, order: NDArray[np.int64]
+) -> tuple[float, float]:
+    """Return the areas of deletion and insertion of nodes in an order."""
+    (network,) = model.members
+    assert isinstance(network, TreeCaps)
+    batch = Batch.of(Forest.node_by_node(tree, model.vocabulary, network.config.depths))
+    number = model.labels.index(label)
+    with torch.no_grad():
+        vectors = network.symbol_vectors(batch.symbols)
+        whole = network(batch, vectors).scores[0, number].item()
+        curves: dict[bool, list[float]] = {True: [], False: []}
+        for count in np.linspace(0, len(tree), STEPS + 1).round().astype(int):
+            for insert in (True, False):
+                kept = torch.full((len(tree), 1), float(not insert))
+                kept[order[:count]] = float(insert)
+                length = network(batch, kept * vectors).scores[0, number].item()
+                curves[insert].append(length / whole)
+    trapezoid = [(sum(curve) - (curve[0] + curve[-1]) / 2) / STEPS for curve in curves.values()]
+    return trapezoid[1], trapezoid[0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--data", required=True, type=Path)
+    parser.add_argument("--programs", type=int, default=30)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    keep_memory()
+    torch.set_num_threads(1)
+    corpus, val = (Corpus.build(options.data / f"{part}.jsonl.gz") for part in ("train", "val"))
+    preset = apply_settings(get_preset("default"), options.set)
+    kinds = ("random", *METHODS)
+    found: dict[str, list[list[tuple[float, float]]]] = {kind: [] for kind in kinds}
+    for seed in options.seeds:
+        model = train(corpus, preset=preset, seed=seed)
+        guesses = model.scores(model.forest(val)).argmax(1).tolist()
+        right = [row for row, one in enumerate(guesses) if model.labels[one] == val.labels[row]]
+        chance = np.random.default_rng(seed)
+        chosen = chance.permutation(right)[: options.programs]
+        for kind in kinds:
+            rows = []
+            for row in chosen.tolist():
+                tree, label = val[row], val.labels[row] or ""
+                if kind == "random":
+                    order = chance.permutation(len(tree))
+                else:
+                    order = np.argsort(-attribute(model, tree, label, kind), kind="stable")
+                rows.append(areas(model, tree, label, order))
+            found[kind].append(rows)
+            print(seed, kind, np.mean(rows, 0), file=sys.stderr, flush=True)
+    result: dict[str, Any] = {
+        "data": options.data.name,
+        "split": "trained on train, programs of val that it gets right",
+        "frontend": "tree-sitter",
+        "nodes": preset.network.nodes,
+        "settings": options.set,
+        "seeds": options.seeds,
+        "programs": [len(rows) for rows in found["random"]],
+        "areas": {
+            kind: {
+                what: {
+                    "seeds": [round(float(np.mean(rows, 0)[place]), 4) for rows in every],
+                    "mean": round(float(np.mean([np.mean(r, 0)[place] for r in every])), 4),
+                    "deviation": round(float(np.std([np.mean(r, 0)[place] for r in every])), 4),
+                }
+                for place, what in enumerate(("deletion", "insertion"))
+            }
+            for kind, every in found.items()
+        },
+        **origin(),
+    }
+    if options.json:
+        print(json.dumps(result, indent=1))
+        return
+    for kind, parts in result["areas"].items():
+        print(
+            f"{kind}: deletion {parts['deletion']['mean']}, insertion {parts['insertion']['mean']}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""``treecaps explain``."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from treecaps.cli.inputs import read_input
+from treecaps.cli.options import json_option, program_options
+from treecaps.cli.output import is_terminal, note, say, say_json
+from treecaps.errors import DataError, Failure, UsageError
+from treecaps.models.bundled import DEFAULT
+
+if TYPE_CHECKING:
+    from treecaps.explanation.explanation import Explanation
+
+_METHODS = ("routing", "gradients")
+_LINES = 400
+
+
+@click.command("explain")
+@click.argument("path", metavar="FILE")
+@click.option(
+    "--model",
+    "folder",
+    metavar="MODEL",
+    default=DEFAULT,
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="The folder of a trained model, or the name of a bundled one.",
+)
+@click.option("--label", help="The class to explain; the model's best guess by default.")
+@click.option(
+    "--method",
+    type=click.Choice(_METHODS),
+    default=_METHODS[0],
+    show_default=True,
+    help="Follow what is routed to the class, or integrate gradients.",
+)
+@click.option(
+    "--html",
+    metavar="OUT",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a page there: the source as a heat map, the tree, and the strongest routes.",
+)
+@program_options
+@json_option
+def command(
+    path: str,
+    folder: Path,
+    label: str | None,
+    method: str,
+    html: Path | None,
+    language: str | None,
+    max_bytes: int,
+    as_json: bool,
+) -> int:
+    """Show what of a program leads to its class.
+
+    FILE may be - for standard input, which needs --language. Prints the program with what each line
+    adds, in per cent of all that its lines add; on a terminal, tokens that speak for the class are
+    on orange ground, those against it on blue.
+    """
+    import torch
+
+    from treecaps.explanation.explanation import explain
+    from treecaps.models.trained import load
+
+    torch.set_num_threads(1)
+    if Path(path).is_dir():
+        raise UsageError(f"explain takes one program, and {path} is a folder")
+    program = read_input(path, None, language, max_bytes)
+    if isinstance(program, Failure):
+        raise DataError(f"{path}: {program.message}")
+    found = explain(load(folder), program, label=label, method=method)  # type: ignore[arg-type]
+    if html:
+        from treecaps.explanation.page import to_html
+
+        try:
+            html.write_text(to_html(found), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write {html}: {error.strerror}") from None
+    if as_json:
+        say_json(found.to_dict())
+    elif html:
+        say(str(html))
+    else:
+        _show(found)
+    return 0
+
+
+def _show(found: "Explanation") -> None:
+    from rich.console import Console
+
+    from treecaps.explanation.terminal import to_lines
+
+    said = found.answer
+    verdict = said.label if said.known else f"{said.label}, perhaps {said.guess}"
+    say(f"{said.id}: {verdict} {said.probability:.0%}; what adds to {found.label}:")
+    lines = list(to_lines(found))
+    shown = lines if len(lines) <= _LINES else lines[:_LINES]
+    if is_terminal(sys.stdout):
+        console = Console(highlight=False, soft_wrap=True)
+        for line in shown:
+            console.print(line)
+    else:
+        for line in shown:
+            say(line.plain.rstrip())
+    if len(lines) > _LINES:
+        note(f"treecaps: {len(lines) - _LINES:,} more lines; --html OUT or --json has all")

@@ -1,0 +1,128 @@
+"""How much each node of a program has to do with a class."""
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from treecaps.data.forest import Forest
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.errors import MissingExtraError, UsageError
+from treecaps.models.architectures import architecture_of
+from treecaps.models.trained import TrainedModel
+from treecaps.models.treecaps import TreeCaps
+from treecaps.nn.batch import Batch
+from treecaps.syntax.tree import Tree
+
+Method = Literal["routing", "gradients"]
+METHODS: tuple[Method, ...] = get_args(Method)
+Contributions = NDArray[np.float64]
+
+_STEPS = 32
+
+
+def attribute(
+    model: TrainedModel, tree: Tree, label: str, method: Method = METHODS[0]
+) -> Contributions:
+    """Return what each node of a tree adds to the length of a class's code capsule.
+
+    Args:
+        model: Whose answer it is.
+        tree: The program.
+        label: The class.
+        method: ``gradients``: integrated gradients (Sundararajan et al. 2017) along the way from
+            nodes without vectors to nodes with theirs. ``routing``: from each window the way to
+            the static capsules and on to the code capsule, each to the extent to which it is a
+            part of the next; what leads from a window is due to all its nodes alike.
+
+    Returns:
+        ``[n]``; with ``gradients`` they sum to how much longer the capsule is than without any
+        vectors, with ``routing`` to its length.
+    """
+    if method not in METHODS:
+        raise UsageError(f"there is no method {method!r}; there are {' and '.join(METHODS)}")
+    if label not in model.labels:
+        raise UsageError(f"the model knows no class {label!r}; it knows {', '.join(model.labels)}")
+    number = model.labels.index(label)
+    by = _by_gradients if method == "gradients" else _by_routing
+    total = np.zeros(len(tree))
+    for weight, member in zip(model.weights, model.members, strict=True):
+        if not isinstance(member, TreeCaps):
+            name = architecture_of(model.config)
+            raise UsageError(f"only models of treecaps can be explained, and this is {name}")
+        total += weight * by(member, tree, model.vocabulary, number)
+    return total
+
+
+def score_of(network: TreeCaps, batch: Batch, number: int) -> Callable[[Tensor], Tensor]:
+    """Return what makes lengths of a code capsule ``[k]`` of k versions of the nodes' vectors."""
+
+    def score(versions: Tensor) -> Tensor:
+        return torch.stack([network(batch, vectors).scores[0, number] for vectors in versions])
+
+    return score
+
+
+def _by_gradients(
+    network: TreeCaps, tree: Tree, vocabulary: Vocabulary, number: int
+) -> Contributions:
+    try:
+        from captum.attr import IntegratedGradients
+    except ImportError:
+        raise MissingExtraError("the method gradients", "explain") from None
+    batch = Batch.of(Forest.node_by_node(tree, vocabulary, network.config.depths))
+    with torch.no_grad():
+        vectors = network.symbol_vectors(batch.symbols).unsqueeze(0)
+    found: Tensor = IntegratedGradients(score_of(network, batch, number)).attribute(
+        vectors, n_steps=_STEPS, internal_batch_size=1
+    )
+    return found[0].sum(1).double().numpy()
+
+
+def _by_routing(
+    network: TreeCaps, tree: Tree, vocabulary: Vocabulary, number: int
+) -> Contributions:
+    forest, rows = Forest.with_rows(tree, vocabulary, network.config.depths)
+    batch = Batch.of(forest)
+    (shares,), code_shares = network.routes(batch)
+    with torch.no_grad():
+        length = network(batch).scores[0, number]
+    windows = (shares @ code_shares[0, :, number] * length).double().numpy()
+    reach = sum(depth - 1 for depth in network.config.depths)
+    # Nodes with the same window have the same part in it.
+    return spread(tree, (windows / forest.count)[rows], reach)
+
+
+def spread(tree: Tree, windows: Contributions, reach: int) -> Contributions:
+    """Share what is due to windows among their nodes: the top and all that is less far below."""
+    size = np.ones(len(tree))
+    above = np.arange(len(tree))
+    lines = [above]
+    for _ in range(reach):
+        above = np.where(above >= 0, tree.parent[above], -1)
+        np.add.at(size, above[above >= 0], 1)
+        lines.append(above)
+    each = windows / size
+    found = np.zeros(len(tree))
+    for line in lines:
+        found += np.where(line >= 0, each[line], 0)
+    return found
+
+
+def to_tokens(tree: Tree, nodes: Contributions) -> Contributions:
+    """Return ``[n]``, what tokens have to do with it: leaves get what is due to those above too.
+
+    A node that is no leaf leaves its part to the leaves below it, to each as much.
+    """
+    leaf = tree.child_count == 0
+    leaves = leaf.astype(np.int64)
+    parents = tree.parent.tolist()
+    for node in range(len(tree) - 1, 0, -1):
+        leaves[parents[node]] += leaves[node]
+    found = nodes / leaves
+    for node in range(1, len(tree)):
+        found[node] += found[parents[node]]
+    return np.where(leaf, found, 0)

@@ -1,0 +1,163 @@
+"""``Explanation``: a program, a model's answer, and what of the program leads to it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from treecaps.data.forest import Forest
+from treecaps.data.parallel import parse_programs
+from treecaps.errors import DataError, Failure, UsageError
+from treecaps.explanation.attribution import (
+    METHODS,
+    Contributions,
+    Method,
+    attribute,
+    to_tokens,
+)
+from treecaps.inference.classify import Classification, answer
+from treecaps.models.trained import TrainedModel
+from treecaps.models.treecaps import TreeCaps
+from treecaps.nn.batch import Batch
+from treecaps.syntax.program import Program
+from treecaps.syntax.tree import Tree
+
+_ROUTES = 8
+_SOURCES = 3
+
+
+class Route(NamedTuple):
+    """A static capsule on the way to the class.
+
+    Args:
+        capsule: Its number.
+        share: How much of the code capsule is due to it.
+        nodes: The nodes whose windows it is due to most, the first that has each, and how much of
+            it.
+    """
+
+    capsule: int
+    share: float
+    nodes: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What of a program leads to a class.
+
+    Args:
+        answer: What the model says of the program.
+        label: The class that is explained.
+        method: How.
+        tree: The program.
+        nodes: ``[n]``, what each node adds to the length of the code capsule.
+        tokens: ``[n]``, the same, with all of it on the leaves.
+        routes: The strongest ways from windows by a static capsule to the class.
+    """
+
+    answer: Classification
+    label: str
+    method: Method
+    tree: Tree = field(repr=False)
+    nodes: Contributions = field(repr=False)
+    tokens: Contributions = field(repr=False)
+    routes: tuple[Route, ...] = field(repr=False)
+
+    @property
+    def line_of(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
+        """``[n]``, the line that each node begins in, from 0."""
+        breaks = np.flatnonzero(np.frombuffer(self.tree.text, np.uint8) == ord("\n"))
+        return np.searchsorted(breaks, self.tree.start)
+
+    @property
+    def lines(self) -> Contributions:
+        """What each line adds, from the first."""
+        count = self.tree.text.count(b"\n") + 1
+        return np.bincount(self.line_of, self.tokens, minlength=count).astype(np.float64)
+
+    def to_dict(self, most: int = 1000) -> dict[str, Any]:
+        """Return plain values for JSON: all lines, and the nodes that add most, either way."""
+        names, lines = self.tree.kind_names(), self.line_of
+        chosen = np.sort(np.argsort(-np.abs(self.nodes), kind="stable")[:most])
+        return {
+            **self.answer.to_dict(),
+            "explained": self.label,
+            "method": self.method,
+            "lines": [round(float(value), 6) for value in self.lines],
+            "nodes": [
+                {
+                    "node": int(node),
+                    "kind": names[node],
+                    "line": int(lines[node]) + 1,
+                    "start": int(self.tree.start[node]),
+                    "end": int(self.tree.end[node]),
+                    "contribution": round(float(self.nodes[node]), 6),
+                    "token": round(float(self.tokens[node]), 6),
+                }
+                for node in chosen
+            ],
+            "nodes_in_all": len(self.tree),
+            "routes": [
+                {
+                    "capsule": route.capsule,
+                    "share": round(route.share, 6),
+                    "nodes": [{"node": n, "share": round(share, 6)} for n, share in route.nodes],
+                }
+                for route in self.routes
+            ],
+        }
+
+
+def explain(
+    model: TrainedModel,
+    program: Program | Tree | str | Path,
+    *,
+    label: str | None = None,
+    method: Method = METHODS[0],
+) -> Explanation:
+    """Tell what of a program leads a model to its answer.
+
+    Args:
+        model: A model of treecaps.
+        program: The program, its tree by the front end of the model, or its file.
+        label: The class to explain; the model's best guess by default, also where that is unknown.
+        method: How; see ``attribute``.
+    """
+    name = "program"
+    if isinstance(program, str | Path):
+        program = Program.read(program)
+    if isinstance(program, Program):
+        name = program.id
+        (tree,) = parse_programs([program], model.frontend, comments=model.comments)
+        if isinstance(tree, Failure):
+            raise DataError(f"{name}: {tree.message}")
+        program = tree
+    elif program.frontend != model.frontend:
+        raise UsageError(f"the model wants a tree by {model.frontend}, not by {program.frontend}")
+    said = answer(model, program, name)
+    label = label or said.guess
+    nodes = attribute(model, program, label, method)
+    routes = _routes(model, program, model.labels.index(label))
+    return Explanation(said, label, method, program, nodes, to_tokens(program, nodes), routes)
+
+
+def _routes(model: TrainedModel, tree: Tree, number: int) -> tuple[Route, ...]:
+    """Return the strongest routes of the network that counts most."""
+    member = model.members[int(np.argmax(model.weights))]
+    assert isinstance(member, TreeCaps)
+    if member.config.pooling == "max":
+        return ()
+    forest, rows = Forest.with_rows(tree, model.vocabulary, member.config.depths)
+    (shares,), code_shares = member.routes(Batch.of(forest))
+    first = np.zeros(len(forest.count), np.int64)
+    first[rows[::-1]] = np.arange(len(tree))[::-1]
+    found = []
+    strongest = code_shares[0, :, number].topk(min(_ROUTES, code_shares.shape[1]))
+    for share, capsule in zip(*(part.tolist() for part in strongest), strict=True):
+        of_it = shares[:, capsule]
+        best = of_it.topk(min(_SOURCES, len(of_it)))
+        places = first[best.indices.numpy()].tolist()
+        nodes = tuple(zip(places, best.values.tolist(), strict=True))
+        found.append(Route(capsule, share, nodes))
+    return tuple(found)

@@ -1,0 +1,215 @@
+"""An explanation as one HTML page that needs nothing beside itself."""
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from html import escape
+
+import numpy as np
+
+from treecaps.explanation.explanation import Explanation
+from treecaps.syntax.tree import Tree
+
+_TOKENS = 5000
+"""How many tokens are coloured at most, the strongest."""
+_NODES = 1500
+"""How many nodes the tree shows at most, the strongest and those above them."""
+_LONGEST = 60
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c1c1c; --paper: #fff; --line: #d5d5d5; --quiet: #6b6b6b;
+  --for: 211 84 0; --against: 31 119 180; --mark: #ffd54a }
+@media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --paper: #16181b; --line: #3a3d42;
+  --quiet: #9a9a9a; --for: 240 140 60; --against: 90 160 230; --mark: #8a6d00 } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  margin: 0 auto; padding: 1rem; max-width: 90rem }
+h1 { font-size: 1.4rem; overflow-wrap: anywhere } h2 { font-size: 1.1rem }
+.two { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); gap: 1.5rem }
+@media (max-width: 60rem) { .two { grid-template-columns: minmax(0, 1fr) } }
+.box { overflow: auto; max-height: 80vh; border: 1px solid var(--line); padding: .6rem }
+pre, .tree { font: 13px/1.6 ui-monospace, Menlo, Consolas, monospace; margin: 0 }
+.l { color: var(--quiet); user-select: none; display: inline-block;
+  width: 8.2rem; white-space: pre }
+.tree ul { list-style: none; margin: 0; padding-left: 1.1rem; border-left: 1px solid var(--line) }
+summary { cursor: pointer } .leaf { padding-left: .9rem } .more { color: var(--quiet) }
+.on { outline: 2px solid var(--mark); background: var(--mark) !important }
+.bar { display: grid; grid-template-columns: 12rem 1fr; gap: .6rem; align-items: center }
+.bar i { display: block; height: .8rem; background: rgb(var(--for)) }
+svg { max-width: 100%; height: auto } svg text { fill: currentColor; font: 12px system-ui }
+"""
+_SCRIPT = """
+const at = [...document.querySelectorAll('[data-n]')];
+const span = e => [+e.dataset.n, +(e.dataset.e || +e.dataset.n + 1)];
+const show = (e, on) => { const [a, b] = span(e);
+  for (const o of at) { const n = +o.dataset.n;
+    if (o === e || (n >= a && n < b && (o.closest('pre') || n === a)))
+      o.classList.toggle('on', on); } };
+for (const kind of ['mouseover', 'focusin', 'mouseout', 'focusout'])
+  document.addEventListener(kind, event => { const e = event.target.closest('[data-n]');
+    if (e) show(e, kind === 'mouseover' || kind === 'focusin'); });
+"""
+
+
+def to_html(explanation: Explanation) -> str:
+    """Return the page: the answer, the source as a heat map beside the tree, the routes."""
+    said = explanation.answer
+    verdict = said.label if said.known else f"{said.label}, perhaps {said.guess}"
+    # Only this very script may run, whatever the program holds.
+    digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    title = escape(f"{said.id}: {verdict}")
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{title}</title><style>{_STYLE}</style>",
+        f"<h1>{title}</h1>",
+        *(
+            f'<div class="bar"><span>{escape(one.label)} {one.probability:.0%}</span>'
+            f'<i style="width: {100 * one.probability:.1f}%"></i></div>'
+            for one in said.top
+        ),
+        f"<p>What adds to <b>{escape(explanation.label)}</b> (by {explanation.method}) is on orange"
+        " ground, what speaks against it on blue. Point at a token or a node to see both.</p>",
+        '<div class="two"><div><h2>Source</h2><div class="box"><pre>',
+        *_source(explanation),
+        '</pre></div></div><div><h2>Tree</h2><div class="box tree">',
+        *_tree(explanation),
+        "</div></div></div>",
+    ]
+    if explanation.routes:
+        parts += ["<h2>Strongest routes</h2>", _flow(explanation)]
+    return "\n".join(parts).replace("<pre>\n", "<pre>") + f"\n<script>{_SCRIPT}</script></html>\n"
+
+
+def _ground(value: float, most: float) -> str:
+    """Return the colour of the ground of what adds so much."""
+    strength = min(abs(value) / most, 1) ** 0.5
+    if strength < 0.1:
+        return ""
+    return f"background: rgb(var(--{'for' if value > 0 else 'against'}) / {0.75 * strength:.2f})"
+
+
+def _source(explanation: Explanation) -> Iterator[str]:
+    """Yield the lines of the program, with numbers and what they add."""
+    tree, tokens = explanation.tree, explanation.tokens
+    text, names = tree.text, tree.kind_names()
+    most = float(np.abs(tokens).max()) or 1.0
+    chosen = np.argsort(-np.abs(tokens), kind="stable")[:_TOKENS]
+    chosen = np.sort(chosen[np.abs(tokens[chosen]) >= 0.003 * most])
+    total = float(np.abs(explanation.lines).sum()) or 1.0
+    added = explanation.lines
+    parts = []
+    done = 0
+    for node in chosen.tolist():
+        start, end = int(tree.start[node]), int(tree.end[node])
+        if start < done or end == start:
+            continue
+        parts.append(escape(text[done:start].decode("utf-8", "replace")))
+        # A token of several lines stays one token in the eyes of the reader.
+        for number, piece in enumerate(text[start:end].decode("utf-8", "replace").split("\n")):
+            parts.append("\n" * (number > 0) + f'<span data-n="{node}" tabindex="0"')
+            parts.append(
+                f' title="{escape(names[node])}: {tokens[node]:+.4f}"'
+                f' style="{_ground(tokens[node], most)}">{escape(piece)}</span>'
+            )
+        done = end
+    parts.append(escape(text[done:].decode("utf-8", "replace")))
+    for number, line in enumerate("".join(parts).split("\n")):
+        share = 100 * added[number] / total
+        shown = f"{share:5.1f} %" if abs(share) >= 0.1 else ""
+        yield f'<span class="l">{number + 1:4} {shown:>7}</span>{line}'
+
+
+def _tree(explanation: Explanation) -> Iterator[str]:
+    """Yield the tree as lists that fold: the strongest nodes and those above them."""
+    tree, nodes = explanation.tree, explanation.nodes
+    most = float(np.abs(nodes).max()) or 1.0
+    shown = np.zeros(len(tree), bool)
+    parents = tree.parent.tolist()
+    for strong in np.argsort(-np.abs(nodes), kind="stable")[:_NODES].tolist():
+        node = strong
+        while node >= 0 and not shown[node]:
+            shown[node] = True
+            node = parents[node]
+    ends = _ends(tree)
+    names, tokens = tree.kind_names(), tree.tokens()
+    children: dict[int, list[int]] = {}
+    for node in np.flatnonzero(shown).tolist():
+        children.setdefault(parents[node], []).append(node)
+    waiting: list[int | str] = [0]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+            continue
+        below = children.get(item, [])
+        text = "" if names[item].startswith('"') else tokens[item][:_LONGEST]
+        head = (
+            f'<span data-n="{item}" data-e="{ends[item]}" title="{nodes[item]:+.4f}"'
+            f' style="{_ground(nodes[item], most)}">{escape(names[item])}</span>'
+            + (f" {escape(text)}" if text else "")
+        )
+        hidden = ends[item] - item - 1 - int(shown[item + 1 : ends[item]].sum())
+        more = f'<li class="more">and {hidden:,} more nodes</li>' if hidden and below else ""
+        if not below:
+            rest = f' <span class="more">({hidden:,} below)</span>' if hidden else ""
+            yield f'<li class="leaf">{head}{rest}</li>' if item else f"{head}{rest}"
+            continue
+        yield ("<li>" if item else "") + f"<details open><summary>{head}</summary><ul>"
+        waiting.append(more + "</ul></details>" + ("</li>" if item else ""))
+        waiting.extend(below[::-1])
+
+
+def _ends(tree: Tree) -> list[int]:
+    """Return for each node the one after the last below it."""
+    ends = list(range(1, len(tree) + 1))
+    parents = tree.parent.tolist()
+    for node in range(len(tree) - 1, 0, -1):
+        ends[parents[node]] = max(ends[parents[node]], ends[node])
+    return ends
+
+
+def _flow(explanation: Explanation) -> str:
+    """Draw the ways from nodes by static capsules to the class, as wide as what they lead."""
+    tree, routes = explanation.tree, explanation.routes
+    sources = list(dict.fromkeys(node for route in routes for node, _ in route.nodes))
+    step, width = 34, 900
+    height = step * max(len(sources), len(routes)) + 20
+    names, lines = tree.kind_names(), explanation.line_of
+    left = {node: 20 + step * place for place, node in enumerate(sources)}
+    strongest = max(route.share for route in routes) or 1.0
+    middle_gap = step * max(len(sources), len(routes)) / len(routes)
+    goal = height / 2
+    parts = []
+    for place, route in enumerate(routes):
+        middle = 20 + middle_gap * place
+        wide = max(1.0, 14 * max(route.share, 0) / strongest)
+        parts.append(_way(width * 0.55, middle, width - 190, goal, wide, "for"))
+        for node, share in route.nodes:
+            side = "for" if share > 0 else "against"
+            parts.append(_way(300, left[node], width * 0.55, middle, max(1, 10 * abs(share)), side))
+        parts.append(
+            f'<circle cx="{width * 0.55}" cy="{middle}" r="5" fill="currentColor"/>'
+            f'<text x="{width * 0.55 + 9}" y="{middle - 8}">static capsule {route.capsule},'
+            f" {route.share:.1%}</text>"
+        )
+    for node, y in left.items():
+        text = tree.text[tree.start[node] : tree.end[node]].decode("utf-8", "replace")
+        words = " ".join(text.split())[:28]
+        parts.append(
+            f'<text x="292" y="{y + 4}" text-anchor="end">{escape(words or names[node])}'
+            f" (line {lines[node] + 1})<title>{escape(names[node])}</title></text>"
+        )
+    parts.append(f'<text x="{width - 182}" y="{goal + 4}">{escape(explanation.label)}</text>')
+    return f'<svg viewBox="0 0 {width} {height}" role="img">{"".join(parts)}</svg>'
+
+
+def _way(x: float, y: float, to_x: float, to_y: float, wide: float, side: str) -> str:
+    middle = (x + to_x) / 2
+    return (
+        f'<path d="M{x:.0f} {y:.1f}C{middle:.0f} {y:.1f} {middle:.0f} {to_y:.1f} {to_x:.0f}'
+        f' {to_y:.1f}" fill="none" stroke="rgb(var(--{side}))" stroke-opacity=".45"'
+        f' stroke-width="{wide:.1f}"/>'
+    )

@@ -1,0 +1,105 @@
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import PROGRAMS, run
+
+GCD = PROGRAMS / "gcd/gcd.c"
+
+
+def test_the_lines_that_matter_are_told() -> None:
+    done = run("explain", GCD)
+    assert done.returncode == 0, done.stderr
+    first, *lines = done.stdout.splitlines()
+    assert re.search(r": gcd \d+%; what adds to gcd:$", first)
+    code = GCD.read_text().splitlines()
+    assert [line[10:].rstrip() for line in lines][: len(code)] == [one.rstrip() for one in code]
+    shares = {line[10:].strip(): float(line[:6]) for line in lines if line[:6].strip()}
+    assert max(shares, key=lambda line: shares[line]) in {
+        one.strip() for one in code if "gcd" in one
+    }
+
+
+def test_json_has_lines_nodes_and_routes() -> None:
+    found = json.loads(run("explain", GCD, "--json", "--label", "bubble-sort").stdout)
+    assert found["explained"] == "bubble-sort"
+    assert found["label"] == "gcd"
+    assert found["method"] == "routing"
+    assert len(found["lines"]) == GCD.read_bytes().count(b"\n") + 1
+    assert found["nodes_in_all"] == len(found["nodes"])
+    text = GCD.read_bytes()
+    named = [text[node["start"] : node["end"]] for node in found["nodes"]]
+    assert b"gcd" in named
+    assert all(route["nodes"] for route in found["routes"])
+
+
+def test_standard_input_and_a_file_agree(tmp_path: Path) -> None:
+    by_input = run("explain", "-", "--language", "c", "--json", stdin=GCD.read_bytes())
+    by_file = run("explain", GCD, "--json")
+    one, other = (json.loads(done.stdout) for done in (by_input, by_file))
+    assert one["lines"] == other["lines"]
+
+
+def test_a_page_shows_code_and_runs_none_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "evil.py"
+    file.write_text(
+        'x = "<script>alert(1)</script>"\n# </pre><img src=x onerror=alert(2)>\ny = x\n'
+    )
+    out = tmp_path / "page.html"
+    done = run("explain", file, "--html", out)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(out)
+    page = out.read_text()
+    assert page.count("<script>") == 1
+    assert "&lt;script&gt;" in page
+    assert "<img" not in page
+    assert "script-src 'sha256-" in page
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_a_large_program_makes_a_page_of_bounded_size(tmp_path: Path) -> None:
+    file = tmp_path / "large.py"
+    lines = [
+        f"def f{n}(a, b):\n    return a[{n}] + b * {n} if a else g(b, {n})" for n in range(4000)
+    ]
+    file.write_text("\n".join(lines))
+    out = tmp_path / "page.html"
+    assert run("explain", file, "--html", out).returncode == 0
+    page = out.read_text()
+    assert len(page) < 3_000_000
+    assert "more nodes" in page
+    found = json.loads(run("explain", file, "--json").stdout)
+    assert found["nodes_in_all"] > 100_000
+    assert len(found["nodes"]) == 1000
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["examples/programs"], "explain takes one program, and"),
+        (["nowhere.py"], "nowhere.py: "),
+        (["README.unknown"], "unknown language"),
+        (["-"], "standard input has no file name; name it with --language"),
+        ([str(GCD), "--label", "no-such"], "the model knows no class 'no-such'"),
+        ([str(GCD), "--html", "/nowhere/page.html"], "cannot write /nowhere/page.html"),
+        ([str(GCD), "--model", "no-such"], "there is no model no-such"),
+    ],
+)
+def test_what_cannot_be_explained(words: list[str], message: str, tmp_path: Path) -> None:
+    (tmp_path / "README.unknown").write_text("what")
+    home = PROGRAMS.parents[1]
+    words = [
+        str(tmp_path / word)
+        if word == "README.unknown"
+        else str(home / word)
+        if word.startswith("examples")
+        else word
+        for word in words
+    ]
+    done = run("explain", *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

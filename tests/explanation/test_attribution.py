@@ -1,0 +1,144 @@
+"""What nodes, tokens and lines have to do with an answer."""
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import treecaps
+from tests.conftest import EXAMPLES
+from tests.training.examples import example_labels, example_trees, small
+from treecaps.data.forest import Forest
+from treecaps.errors import MissingExtraError, UsageError
+from treecaps.explanation.attribution import METHODS, Method, attribute, spread, to_tokens
+from treecaps.explanation.explanation import explain
+from treecaps.models.trained import TrainedModel, load
+from treecaps.models.treecaps import TreeCaps
+from treecaps.nn.batch import Batch
+from treecaps.syntax.program import Program
+from treecaps.syntax.tree import Tree
+from treecaps.training.presets import apply_settings, get_preset
+from treecaps.training.trainer import train
+
+
+@pytest.fixture(scope="module")
+def model() -> TrainedModel:
+    return load("algorithms")
+
+
+def test_routes_lead_all_of_a_capsule_back(model: TrainedModel) -> None:
+    for path in EXAMPLES[::10]:
+        found = explain(model, path)
+        assert found.method == "routing"
+        assert found.nodes.shape == (len(found.tree),)
+        assert found.nodes.sum() == pytest.approx(found.answer.length, abs=1e-4)
+        assert found.tokens.sum() == pytest.approx(found.answer.length, abs=1e-4)
+        assert found.lines.sum() == pytest.approx(found.answer.length, abs=1e-4)
+
+
+def test_routes_of_shared_windows_are_those_of_each_node(model: TrainedModel) -> None:
+    tree = example_trees()[7]
+    (network,) = model.members
+    assert isinstance(network, TreeCaps)
+    depths = network.config.depths
+    batch = Batch.of(Forest.node_by_node(tree, model.vocabulary, depths))
+    (shares,), code_shares = network.routes(batch)
+    number = model.labels.index("gcd")
+    length = model.scores(model.forest([tree]))[0, number]
+    windows = (shares @ code_shares[0, :, number] * length).double().numpy()
+    expected = spread(tree, windows, len(depths))
+    found = attribute(model, tree, "gcd", "routing")
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_gradients_sum_to_what_the_vectors_add() -> None:
+    trees = example_trees()
+    one = train(trees, example_labels(), preset=small("hidden=8"))
+    for member in one.members:
+        member.vectors.data *= 0.1  # where nothing is at its limits, few steps will do
+    tree = trees[0]
+    found = attribute(one, tree, "gcd", "gradients")
+    batch_scores = one.scores(one.forest([tree]))[0, one.labels.index("gcd")].item()
+    silent = [weights.clone() for weights in (one.members[0].vectors,)]
+    with torch.no_grad():
+        one.members[0].vectors.zero_()
+        without = one.scores(one.forest([tree]))[0, one.labels.index("gcd")].item()
+        one.members[0].vectors.copy_(silent[0])
+    assert found.sum() == pytest.approx(batch_scores - without, abs=1e-3)
+    assert np.abs(found).max() > 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_said_of_an_ensemble_is_the_mean(method: Method) -> None:
+    trees, labels = example_trees(), example_labels()
+    both = train(trees, labels, preset=small("epochs=1"), ensemble=2)
+    alone = [replace(both, members=(member,), weights=(1.0,)) for member in both.members]
+    parts = [attribute(one, trees[3], "stack", method) for one in alone]
+    expected = sum(weight * part for weight, part in zip(both.weights, parts, strict=True))
+    np.testing.assert_allclose(attribute(both, trees[3], "stack", method), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("reach", [0, 1, 3])
+def test_windows_share_with_their_nodes(reach: int) -> None:
+    tree = example_trees()[2]
+    windows = np.random.default_rng(0).normal(size=len(tree))
+    expected = np.zeros(len(tree))
+    for top in range(len(tree)):
+        inside = [top]
+        last = [top]
+        for _ in range(reach):
+            last = [child for node in last for child in tree.children(node).tolist()]
+            inside += last
+        for node in inside:
+            expected[node] += windows[top] / len(inside)
+    np.testing.assert_allclose(spread(tree, windows, reach), expected)
+
+
+def test_leaves_get_what_is_due_to_those_above() -> None:
+    #     0
+    #   1   4
+    #  2 3
+    tree = Tree.build(["a"] * 5, [-1, 0, 1, 1, 0])
+    found = to_tokens(tree, np.array([3.0, 2.0, 0.5, 0.25, 1.0]))
+    np.testing.assert_allclose(found, [0, 0, 1 + 1 + 0.5, 1 + 1 + 0.25, 1 + 1])
+
+
+def test_other_classes_and_unknown_programs_are_explained_too(model: TrainedModel) -> None:
+    tree = treecaps.parse_code("x = 1\n", "python")
+    found = explain(model, tree)
+    assert not found.answer.known
+    assert found.label == found.answer.guess
+    assert len(found.lines) == 2
+    other = explain(model, tree, label="gcd")
+    assert other.label == "gcd"
+    with pytest.raises(UsageError, match="the model knows no class 'gcdd'; it knows a-star"):
+        explain(model, tree, label="gcdd")
+    with pytest.raises(UsageError, match="there is no method 'x'; there are routing and"):
+        explain(model, tree, method="x")  # type: ignore[arg-type]
+
+
+def test_a_program_of_one_node(model: TrainedModel) -> None:
+    found = explain(model, Program.of("", "python"))
+    assert len(found.tree) == 1
+    assert found.lines.tolist() == pytest.approx([found.answer.length], abs=1e-5)
+
+
+def test_only_treecaps_is_explained() -> None:
+    preset = apply_settings(get_preset("default", "tbcnn"), ["epochs=1", "rename=0"])
+    other = train(example_trees(), example_labels(), preset=preset)
+    with pytest.raises(UsageError, match="only models of treecaps can be explained"):
+        explain(other, example_trees()[0])
+
+
+def test_trees_by_another_front_end_are_refused(model: TrainedModel) -> None:
+    tree = treecaps.parse_code("x = 1\n", "python", frontend="ast")
+    with pytest.raises(UsageError, match="wants a tree by tree-sitter, not by ast"):
+        explain(model, tree)
+
+
+def test_gradients_need_an_extra(model: TrainedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "captum.attr", None)
+    with pytest.raises(MissingExtraError, match=r"treecaps\[explain\]"):
+        explain(model, EXAMPLES[0], method="gradients")
