@@ -2,9 +2,9 @@
 
     python benchmarks/explanations.py --data DIR --json
 
-``DIR`` holds ``train.jsonl.gz`` and ``val.jsonl.gz``. For each seed a network is trained on the one;
-then, for programs of the other that it gets right, nodes lose their vectors in the order of what
-they add to the class, the strongest first, and the length of its code capsule is watched
+``DIR`` holds ``train.jsonl.gz`` and ``val.jsonl.gz``. For each seed a network is trained on the
+one; then, for programs of the other that it gets right, nodes lose their vectors in the order of
+what they add to the class, the strongest first, and the length of its code capsule is watched
 (deletion: the sooner it falls, the better); and nodes get them in that order, beginning with none
 (insertion: the sooner it rises, the better). Areas under the curves, from 0 to 1, in parts of the
 length with all vectors; for both methods and for nodes in random order, on the same programs.
@@ -81,10 +81,10 @@ def main() -> None:
             rows = []
             for row in chosen.tolist():
                 tree, label = val[row], val.labels[row] or ""
-                if kind == "random":
-                    order = chance.permutation(len(tree))
-                else:
-                    order = np.argsort(-attribute(model, tree, label, kind), kind="stable")
+                order = chance.permutation(len(tree))
+                for method in METHODS:
+                    if kind == method:
+                        order = np.argsort(-attribute(model, tree, label, method), kind="stable")
                 rows.append(areas(model, tree, label, order))
             found[kind].append(rows)
             print(seed, kind, np.mean(rows, 0), file=sys.stderr, flush=True)
@@ -113,9 +113,8 @@ def main() -> None:
         print(json.dumps(result, indent=1))
         return
     for kind, parts in result["areas"].items():
-        print(
-            f"{kind}: deletion {parts['deletion']['mean']}, insertion {parts['insertion']['mean']}"
-        )
+        deletion, insertion = (parts[what]["mean"] for what in ("deletion", "insertion"))
+        print(f"{kind}: deletion {deletion}, insertion {insertion}")
 
 
 if __name__ == "__main__":
