@@ -212,6 +212,7 @@ def test_the_folder_holds_the_model_its_history_and_logs(tmp_path: Path) -> None
         "labels.json",
         "logs",
         "model.safetensors",
+        "report.html",
         "vocabulary.json",
     }
     assert [epoch["epoch"] for epoch in history(folder)[0]] == [1, 2, 3]

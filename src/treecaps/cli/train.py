@@ -293,6 +293,9 @@ def _print(model: "TrainedModel", out: Path) -> None:
             )
     add_row(table, "time", f"{figures['seconds']:.0f} s")
     say_table(table)
+    from treecaps.training.folder import REPORT
+
     folder = shlex.quote(str(out))
+    say(f"look: {shlex.quote(str(out / REPORT))}")
     say(f"next: treecaps evaluate {folder} DATA")
     say(f"      treecaps classify --model {folder} FILE")

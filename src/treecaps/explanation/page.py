@@ -1,13 +1,13 @@
 """An explanation as one HTML page that needs nothing beside itself."""
 
-import base64
-import hashlib
 from collections.abc import Iterator
 from html import escape
+from itertools import islice
 
 import numpy as np
 
 from treecaps.explanation.explanation import Explanation
+from treecaps.pages.document import document
 from treecaps.syntax.tree import Tree
 
 _TOKENS = 5000
@@ -17,25 +17,16 @@ _NODES = 1500
 _LONGEST = 60
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1c1c1c; --paper: #fff; --line: #d5d5d5; --quiet: #6b6b6b;
-  --for: 211 84 0; --against: 31 119 180; --mark: #ffd54a }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --paper: #16181b; --line: #3a3d42;
-  --quiet: #9a9a9a; --for: 240 140 60; --against: 90 160 230; --mark: #8a6d00 } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  margin: 0 auto; padding: 1rem; max-width: 90rem }
-h1 { font-size: 1.4rem; overflow-wrap: anywhere } h2 { font-size: 1.1rem }
-.two { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); gap: 1.5rem }
+.two { grid-template-columns: minmax(0, 3fr) minmax(0, 2fr) }
 @media (max-width: 60rem) { .two { grid-template-columns: minmax(0, 1fr) } }
-.box { overflow: auto; max-height: 80vh; border: 1px solid var(--line); padding: .6rem }
-pre, .tree { font: 13px/1.6 ui-monospace, Menlo, Consolas, monospace; margin: 0 }
-.l { color: var(--quiet); user-select: none; display: inline-block;
-  width: 8.2rem; white-space: pre }
+.tree { font: 13px/1.6 ui-monospace, Menlo, Consolas, monospace }
+.l { color: var(--quiet); user-select: none; display: inline-block; width: 8.2rem;
+  white-space: pre }
 .tree ul { list-style: none; margin: 0; padding-left: 1.1rem; border-left: 1px solid var(--line) }
-summary { cursor: pointer } .leaf { padding-left: .9rem } .more { color: var(--quiet) }
+.leaf { padding-left: .9rem }
 .on { outline: 2px solid var(--mark); background: var(--mark) !important }
 .bar { display: grid; grid-template-columns: 12rem 1fr; gap: .6rem; align-items: center }
 .bar i { display: block; height: .8rem; background: rgb(var(--for)) }
-svg { max-width: 100%; height: auto } svg text { fill: currentColor; font: 12px system-ui }
 """
 _SCRIPT = """
 const at = [...document.querySelectorAll('[data-n]')];
@@ -54,17 +45,7 @@ def to_html(explanation: Explanation) -> str:
     """Return the page: the answer, the source as a heat map beside the tree, the routes."""
     said = explanation.answer
     verdict = said.label if said.known else f"{said.label}, perhaps {said.guess}"
-    # Only this very script may run, whatever the program holds.
-    digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    title = escape(f"{said.id}: {verdict}")
     parts = [
-        "<!doctype html>",
-        '<html lang="en"><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{title}</title><style>{_STYLE}</style>",
-        f"<h1>{title}</h1>",
         *(
             f'<div class="bar"><span>{escape(one.label)} {one.probability:.0%}</span>'
             f'<i style="width: {100 * one.probability:.1f}%"></i></div>'
@@ -72,15 +53,19 @@ def to_html(explanation: Explanation) -> str:
         ),
         f"<p>What adds to <b>{escape(explanation.label)}</b> (by {explanation.method}) is on orange"
         " ground, what speaks against it on blue. Point at a token or a node to see both.</p>",
-        '<div class="two"><div><h2>Source</h2><div class="box"><pre>',
-        *_source(explanation),
-        '</pre></div></div><div><h2>Tree</h2><div class="box tree">',
+        f'<div class="two"><div><h2>Source</h2><div class="box">{to_source(explanation)}',
+        '</div></div><div><h2>Tree</h2><div class="box tree">',
         *_tree(explanation),
         "</div></div></div>",
     ]
     if explanation.routes:
         parts += ["<h2>Strongest routes</h2>", _flow(explanation)]
-    return "\n".join(parts).replace("<pre>\n", "<pre>") + f"\n<script>{_SCRIPT}</script></html>\n"
+    return document(f"{said.id}: {verdict}", parts, style=_STYLE, script=_SCRIPT)
+
+
+def to_source(explanation: Explanation, most_lines: int | None = None) -> str:
+    """Return the source as a heat map, all of it or its first lines."""
+    return "<pre>" + "\n".join(islice(_source(explanation), most_lines)) + "</pre>"
 
 
 def _ground(value: float, most: float) -> str:
@@ -152,9 +137,9 @@ def _tree(explanation: Explanation) -> Iterator[str]:
             + (f" {escape(text)}" if text else "")
         )
         hidden = ends[item] - item - 1 - int(shown[item + 1 : ends[item]].sum())
-        more = f'<li class="more">and {hidden:,} more nodes</li>' if hidden and below else ""
+        more = f'<li class="quiet">and {hidden:,} more nodes</li>' if hidden and below else ""
         if not below:
-            rest = f' <span class="more">({hidden:,} below)</span>' if hidden else ""
+            rest = f' <span class="quiet">({hidden:,} below)</span>' if hidden else ""
             yield f'<li class="leaf">{head}{rest}</li>' if item else f"{head}{rest}"
             continue
         yield ("<li>" if item else "") + f"<details open><summary>{head}</summary><ul>"

@@ -73,6 +73,7 @@ class Data:
 
     Args:
         trees: The training trees.
+        val_trees: The validation trees.
         vocabulary: Their kinds and sub-tokens.
         labels: The names of the classes.
         train: The training trees as a forest.
@@ -81,6 +82,7 @@ class Data:
     """
 
     trees: Sequence[Tree]
+    val_trees: Sequence[Tree]
     vocabulary: Vocabulary
     labels: tuple[str, ...]
     train: Examples
@@ -101,6 +103,7 @@ class Data:
                     digest.update(array.tobytes())
             for array in (forest.offsets, forest.window, forest.count, forest.region):
                 digest.update(array.tobytes())
+            digest.update(repr(forest.languages).encode())
             for part in (forest.pieces, forest.graphs, forest.bags):
                 for array in vars(part).values() if part else ():
                     digest.update(array.tobytes())
@@ -188,6 +191,7 @@ def prepare(
     facts["validation"] |= {"programs": len(val_label), "classes": len(np.unique(val_label))}
     return Data(
         chosen_trees,
+        val_trees,
         vocabulary,
         tuple(names),
         Examples(share_windows(every), torch.from_numpy(label)),

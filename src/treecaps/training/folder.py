@@ -15,6 +15,7 @@ from treecaps.training.checkpoint import STATE, holds_state, remove_state
 CHECKPOINT = "checkpoint"
 LOGS = "logs"
 HISTORY = "history.json"
+REPORT = "report.html"
 _LOCK = ".lock"
 
 

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from treecaps.data.corpus import Corpus
 from treecaps.errors import TrainingError, UsageError
-from treecaps.models.files import to_json_bytes
+from treecaps.models.files import to_json_bytes, write_files
 from treecaps.models.settings import to_json
 from treecaps.models.trained import TrainedModel, spell_parser
+from treecaps.report.page import Report
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.tree import Tree
 from treecaps.training.calibrate import calibrate
@@ -33,7 +34,7 @@ from treecaps.training.examples import (
     prepare,
 )
 from treecaps.training.fitting import Fitting, check_size, new_fitting
-from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, check, claim, is_complete
+from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, REPORT, check, claim, is_complete
 from treecaps.training.logs import Logs
 from treecaps.training.presets import Preset, get_preset
 
@@ -230,6 +231,7 @@ class _Training:
         self._save(model)
         if self.checkpoint:
             self.checkpoint.remove()
+        self._report(model)
         return model
 
     def _fit(self, number: int, on_step: OnStep, on_epoch: OnEpoch) -> None:
@@ -312,6 +314,13 @@ class _Training:
         if self.home:
             histories = [fitting.history for fitting in self.fittings]
             model.save(self.home, {HISTORY: to_json_bytes({"members": histories})})
+
+    def _report(self, model: TrainedModel) -> None:
+        if self.home:
+            histories = [fitting.history for fitting in self.fittings]
+            report = Report(model, histories, self.data.val_trees, self.data.val.label)
+            page = report.to_html().encode(errors="replace")
+            write_files(self.home, {REPORT: page})
 
 
 def _validation_figures(scores: Tensor, val: Examples) -> dict[str, float]:

@@ -1,0 +1,119 @@
+"""Charts as SVG: bars, curves, confusion, points."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+_FEW = 30
+"""How many classes still have room for their names."""
+
+
+def hue(number: int, of: int) -> str:
+    """Return one of several colours, as far apart as they can be."""
+    return f"hsl({360 * number / max(of, 1):.0f} 70% 50%)"
+
+
+def bars(values: Mapping[str, float], marks: Mapping[str, float]) -> str:
+    """Draw shares from 0 to 1 as bars with their names, and marks on some of them."""
+    width, left, step = 760, 300, 26
+    parts = []
+    for number, (name, value) in enumerate(values.items()):
+        top = number * step
+        length = value * (width - left - 60)
+        parts.append(
+            f'<text x="{left - 8}" y="{top + 16}" text-anchor="end">{escape(name)}</text>'
+            f'<rect x="{left}" y="{top + 4}" width="{length:.1f}" height="16" fill="var(--bar)"/>'
+            f'<text x="{left + length + 6:.1f}" y="{top + 16}">{100 * value:.1f}</text>'
+        )
+        if name in marks:
+            place = left + marks[name] * (width - left - 60)
+            parts.append(
+                f'<path d="M{place:.1f} {top + 1}v22" stroke="currentColor" stroke-width="2"/>'
+            )
+    return f'<svg viewBox="0 0 {width} {len(values) * step}" role="img">{"".join(parts)}</svg>'
+
+
+def curves(lines: Mapping[str, Sequence[float | None]], *, percent: bool = True) -> str:
+    """Draw what happens from epoch to epoch: shares in per cent, or numbers from 0 up."""
+    width, left, right, height = 760, 50, 250, 260
+    shown = {
+        name: [value for value in values if value is not None] for name, values in lines.items()
+    }
+    shown = {name: values for name, values in shown.items() if values}
+    top = 1.0 if percent else max((max(values) for values in shown.values()), default=0) or 1.0
+    most = max(map(len, shown.values()), default=1)
+    down = height - 40
+    parts = []
+    for quarter in range(5):
+        level = (1 - quarter / 4) * down + 10
+        label = f"{25 * quarter}" if percent else f"{top * quarter / 4:.3g}"
+        parts.append(
+            f'<path d="M{left} {level:.1f}H{width - right}" stroke="var(--line)"/>'
+            f'<text x="{left - 8}" y="{level + 4:.1f}" text-anchor="end">{label}</text>'
+        )
+    for number, (name, values) in enumerate(shown.items()):
+        across = (width - right - left) / max(len(values) - 1, 1)
+        points = [
+            (left + place * across, (1 - value / top) * down + 10)
+            for place, value in enumerate(values)
+        ]
+        colour = hue(number, len(shown))
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        parts.append(
+            f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>'
+            if len(points) > 1
+            else f'<circle cx="{points[0][0]}" cy="{points[0][1]:.1f}" r="3" fill="{colour}"/>'
+        )
+        parts.append(
+            f'<text x="{width - right + 10}" y="{18 + 18 * number}" style="fill: {colour}">'
+            f"{escape(name)}</text>"
+        )
+    parts.append(
+        f'<text x="{(left + width - right) / 2}" y="{height - 8}" text-anchor="middle">'
+        f"from the first epoch to the last, at most {most}</text>"
+    )
+    tall = max(height, 18 * len(shown) + 20)
+    return f'<svg viewBox="0 0 {width} {tall}" role="img">{"".join(parts)}</svg>'
+
+
+def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
+    """Draw which classes are taken for which: a row is a class, a column an answer."""
+    size = 14 if len(labels) <= _FEW else 6
+    left = 120
+    parts = []
+    for down, (label, line) in enumerate(zip(labels, counts, strict=True)):
+        total = max(sum(line), 1)
+        if len(labels) <= _FEW:
+            parts.append(
+                f'<text x="{left - 6}" y="{down * size + 11}" text-anchor="end"'
+                f' style="font-size: 10px">{escape(str(label))}</text>'
+            )
+        parts += [
+            f'<rect x="{left + across * size}" y="{down * size}" width="{size - 1}"'
+            f' height="{size - 1}" fill="var(--bar)" fill-opacity="{(count / total) ** 0.5:.2f}">'
+            f"<title>{escape(str(label))} as {escape(str(labels[across]))}: {count}</title></rect>"
+            for across, count in enumerate(line)
+            if count
+        ]
+    side = len(labels) * size
+    return (
+        f'<svg viewBox="0 0 {left + side} {side}" width="{left + side}" role="img">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def points(
+    places: Sequence[tuple[float, float]], groups: Sequence[int], of: int, titles: Sequence[str]
+) -> str:
+    """Draw points of several groups, each with a title to point at."""
+    width = height = 640
+    across, down = zip(*places, strict=True)
+    low, high = (min(across), min(down)), (max(across), max(down))
+    parts = []
+    for (x, y), group, title in zip(places, groups, titles, strict=True):
+        left = 10 + (x - low[0]) / ((high[0] - low[0]) or 1) * (width - 20)
+        top = 10 + (y - low[1]) / ((high[1] - low[1]) or 1) * (height - 20)
+        parts.append(
+            f'<circle cx="{left:.1f}" cy="{top:.1f}" r="4" fill="{hue(group, of)}"'
+            f' fill-opacity=".7"><title>{escape(title)}</title></circle>'
+        )
+    return f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img">{"".join(parts)}</svg>'

@@ -1,0 +1,1 @@
+"""The report that a training ends with."""

@@ -1,0 +1,213 @@
+"""``report.html``: how a training went, what the model gets wrong, and why."""
+
+import html
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from treecaps.explanation.explanation import explain
+from treecaps.explanation.page import to_source
+from treecaps.models.trained import TrainedModel, batches
+from treecaps.models.treecaps import Capsules, TreeCaps
+from treecaps.pages import charts
+from treecaps.pages.document import document, table
+from treecaps.syntax.tree import Tree
+
+_PAIRS = 3
+_MISTAKES = 5
+_POINTS = 500
+_LINES = 60
+_LONGEST = 200_000
+"""Programs of more bytes are shown without colours."""
+
+_STYLE = ".l { color: var(--quiet); display: inline-block; width: 8.2rem; white-space: pre }"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a report is made of.
+
+    Args:
+        model: The model that was trained.
+        histories: The figures of each epoch of each network.
+        trees: The validation programs.
+        label: Their classes, -1 where the model does not know it.
+    """
+
+    model: TrainedModel
+    histories: Sequence[Sequence[dict[str, Any]]] = field(repr=False)
+    trees: Sequence[Tree] = field(repr=False)
+    label: Tensor = field(repr=False)
+
+    @cached_property
+    def scores(self) -> Tensor:
+        """``[B, classes]``, what the model says of the validation programs as they are."""
+        return self.model.scores(self.model.forest(self.trees))
+
+    @cached_property
+    def guess(self) -> list[int]:
+        """The class that it puts each into."""
+        found: list[int] = self.scores.argmax(1).tolist()
+        return found
+
+    def to_html(self) -> str:
+        """Return the page."""
+        parts = [self._facts(), *self._curves()]
+        if len(self.trees):
+            parts += [*self._confusion(), *self._pairs(), *self._mistakes(), *self._map()]
+        return document("How the training went", parts, style=_STYLE)
+
+    def _facts(self) -> str:
+        model, figures = self.model, self.model.card["figures"]
+        weights = sum(weight.numel() for one in model.members for weight in one.parameters())
+        rows = [
+            ("classes", f"{len(model.labels):,}"),
+            ("training programs", f"{model.card['data']['training']['programs']:,}"),
+            ("validation programs", f"{len(self.trees):,}"),
+            ("networks", f"{len(model.members)}, with {weights:,} weights in all"),
+            ("epochs", f"{figures['epochs']}, in {figures['seconds']:.0f} s"),
+        ]
+        for name, kind in (("validation accuracy", ""), ("the same, blind", "_blind")):
+            if f"validation_accuracy{kind}" in figures:
+                rows.append((name, f"{figures[f'validation_accuracy{kind}']:.1%}"))
+        return table(("", ""), rows)
+
+    def _curves(self) -> list[str]:
+        """Draw what the first network learned, epoch by epoch."""
+        history = self.histories[0]
+
+        def of(**names: str) -> dict[str, list[float | None]]:
+            return {
+                title.replace("_", " "): [epoch[name] for epoch in history]
+                for title, name in names.items()
+                if name in history[0]
+            }
+
+        accuracy = of(training="accuracy", validation="val_accuracy", blind="val_accuracy_blind")
+        inside = of(
+            length_of_the_right_capsule="right_length", entropy_of_the_coupling="coupling_entropy"
+        )
+        parts = ["<h2>Epoch by epoch</h2>", "<h3>Accuracy in per cent</h3>"]
+        parts += [charts.curves(accuracy), "<h3>Loss</h3>"]
+        parts.append(charts.curves(of(training="loss", validation="val_loss"), percent=False))
+        if inside:
+            parts += ["<h3>Inside, in per cent of the most there can be</h3>"]
+            parts.append(charts.curves(inside))
+        return parts
+
+    def _confusion(self) -> list[str]:
+        labels = self.model.labels
+        counts = np.zeros((len(labels), len(labels)), np.int64)
+        for right, guess in zip(self.label.tolist(), self.guess, strict=True):
+            if right >= 0:
+                counts[right, guess] += 1
+        used = np.flatnonzero(counts.any(0) | counts.any(1))
+        drawn = charts.confusion([labels[one] for one in used], counts[np.ix_(used, used)].tolist())
+        return ["<h2>Which classes are taken for which</h2>", drawn]
+
+    @property
+    def _wrong(self) -> list[int]:
+        """The programs that it gets wrong, the surest mistakes first."""
+        surest = self.scores.amax(1).tolist()
+        wrong = [
+            row
+            for row, (right, guess) in enumerate(zip(self.label.tolist(), self.guess, strict=True))
+            if right not in {guess, -1}
+        ]
+        return sorted(wrong, key=lambda row: -surest[row])
+
+    def _pairs(self) -> list[str]:
+        """Show the classes that are confused most: one that is taken for another, and another."""
+        labels, right = self.model.labels, self.label.tolist()
+        pairs = Counter((right[row], self.guess[row]) for row in self._wrong)
+        parts = []
+        for (one, other), count in pairs.most_common(_PAIRS):
+            mistaken = next(r for r in self._wrong if (right[r], self.guess[r]) == (one, other))
+            rows = enumerate(zip(right, self.guess, strict=True))
+            good = next((row for row, pair in rows if pair == (other, other)), None)
+            title = f"{labels[one]} taken for {labels[other]}: {count:,}"
+            shown = [(f"{labels[one]}, but called {labels[other]}", mistaken)]
+            shown += [(f"{labels[other]}, and called so", good)] if good is not None else []
+            parts.append(f"<h3>{html.escape(title)}</h3>" + self._side_by_side(shown))
+        return ["<h2>Most confused</h2>", *parts] if parts else []
+
+    def _mistakes(self) -> list[str]:
+        """Show the surest mistakes, and what led to them."""
+        labels, right = self.model.labels, self.label.tolist()
+        parts = [
+            self._side_by_side(
+                [
+                    (
+                        f"{labels[right[row]]}, but called {labels[self.guess[row]]}"
+                        f" ({self.scores[row, self.guess[row]]:.2f})",
+                        row,
+                    )
+                ]
+            )
+            for row in self._wrong[:_MISTAKES]
+        ]
+        return ["<h2>Surest mistakes</h2>", *parts] if parts else []
+
+    def _side_by_side(self, programs: Sequence[tuple[str, int]]) -> str:
+        """Show programs, with what led to the answer where that can be told."""
+        boxes = [
+            f"<div><p>{html.escape(title)}</p>"
+            f'<div class="box">{self._source(self.trees[row], self.guess[row])}</div></div>'
+            for title, row in programs
+        ]
+        return f'<div class="two">{"".join(boxes)}</div>' if len(boxes) > 1 else boxes[0]
+
+    def _source(self, tree: Tree, guess: int) -> str:
+        if len(tree.text) <= _LONGEST and self._routes:
+            return to_source(explain(self.model, tree, label=self.model.labels[guess]), _LINES)
+        text = tree.text[:_LONGEST].decode("utf-8", "replace")
+        return f"<pre>{html.escape(chr(10).join(text.split(chr(10))[:_LINES]))}</pre>"
+
+    @property
+    def _routes(self) -> bool:
+        """Whether it can be told what leads to answers."""
+        return all(
+            isinstance(one, TreeCaps) and one.config.pooling != "max" for one in self.model.members
+        )
+
+    def _map(self) -> list[str]:
+        """Draw the programs on a plane: those with like code capsules lie together."""
+        from sklearn.manifold import TSNE
+
+        count = min(len(self.trees), _POINTS)
+        if count < 5:
+            return []
+        rows = np.linspace(0, len(self.trees) - 1, count).astype(int).tolist()
+        member = self.model.members[int(np.argmax(self.model.weights))]
+        found = []
+        with torch.no_grad():
+            for _, batch in batches(self.model.forest([self.trees[row] for row in rows])):
+                answer = member(batch)
+                code = answer.code if isinstance(answer, Capsules) else answer.scores
+                found.append(code.flatten(1))
+        plane = TSNE(init="pca", random_state=0, perplexity=min(30, (count - 1) / 3))
+        values = plane.fit_transform(torch.cat(found).numpy())
+        labels, right = self.model.labels, self.label.tolist()
+        titles = [
+            f"{labels[right[row]] if right[row] >= 0 else 'another class'}, called"
+            f" {labels[self.guess[row]]}"
+            for row in rows
+        ]
+        drawn = charts.points(
+            [(float(x), float(y)) for x, y in values],
+            [max(right[row], 0) for row in rows],
+            len(labels),
+            titles,
+        )
+        return [
+            "<h2>A map of the programs</h2>",
+            "<p>Programs with like code capsules lie together (t-SNE); the colour is the class."
+            " Point at one to see what it is, and what it is called.</p>",
+            drawn,
+        ]

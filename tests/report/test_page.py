@@ -1,0 +1,55 @@
+"""The report of a training: what it shows, and that it shows code without running it."""
+
+from pathlib import Path
+
+import pytest
+
+import treecaps
+from tests.training.examples import example_labels, example_trees, small
+from treecaps.syntax.tree import Tree
+from treecaps.training.presets import Preset, apply_settings, get_preset
+from treecaps.training.trainer import train
+
+
+def report(folder: Path, preset: Preset, val: tuple[list[Tree], list[str]] | None = None) -> str:
+    train(example_trees(), example_labels(), val=val, preset=preset, folder=folder)
+    return (folder / "report.html").read_text()
+
+
+def test_it_shows_curves_mistakes_and_a_map(tmp_path: Path) -> None:
+    # With two classes exchanged, there are mistakes to show.
+    swap = {"gcd": "stack", "stack": "gcd"}
+    labels = [swap.get(label or "", label or "") for label in example_labels()]
+    page = report(tmp_path / "model", small("epochs=30", "hidden=8"), (example_trees(), labels))
+    for title in ("Epoch by epoch", "Loss", "Inside", "Which classes", "Most confused"):
+        assert title in page
+    assert "Surest mistakes" in page
+    assert "but called" in page
+    assert page.count("<circle") == len(labels)  # each program is on the map
+    assert "rgb(var(--for)" in page
+    assert "<script" not in page
+    assert "http://" not in page
+    assert len(page) < 5_000_000
+
+
+def test_code_is_shown_not_run(tmp_path: Path) -> None:
+    code = 'x = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>"\n'
+    evil = [treecaps.parse_code(code, "python")] * 6
+    page = report(tmp_path / "model", small(), (evil, ["gcd", "stack"] * 3))
+    assert "alert(1)" in page
+    assert "<script" not in page
+    assert "<img" not in page
+
+
+@pytest.mark.parametrize("name", ["tbcnn", "svm-tokens"])
+def test_other_models_have_one_too(name: str, tmp_path: Path) -> None:
+    preset = apply_settings(get_preset("default", name), ["epochs=1", "rename=0"])
+    page = report(tmp_path / "model", preset)
+    assert "Which classes are taken for which" in page
+    assert "Inside" not in page
+
+
+def test_maxima_and_nothing_to_validate_with(tmp_path: Path) -> None:
+    page = report(tmp_path / "model", small("val_share=0", "pooling=max"))
+    assert "Epoch by epoch" in page
+    assert "Most confused" not in page
