@@ -341,15 +341,19 @@ def measure(options: Any) -> dict[str, Any]:
         print(f"seed {seed}: {single[-1]}, together {together[-1]}", file=sys.stderr, flush=True)
         if not (curves or options.folds):
             break  # there is no chance in it
+    seeds = options.seeds[: len(single)]
+    if members and not options.folds:
+        # All learn from the same programs, so each network is a seed of its own.
+        seeds = [100 * seed + 1000 * number for seed in seeds for number in range(options.ensemble)]
+        single = members
     result: dict[str, Any] = {
         "data": describe_data(options),
         "split": describe_split(options),
         "frontend": options.frontend,
         **describe_model(options),
         "settings": options.set,
-        "seeds": options.seeds[: len(single)],
-        # Where all learn from the same programs, each network is a seed of its own.
-        **summarise("", single if options.folds or not members else members),
+        "seeds": seeds,
+        **summarise("", single),
         "seconds": round(time.perf_counter() - begun),
         **origin(),
         "torch": torch.__version__,
