@@ -1,0 +1,183 @@
+"""How well routing together tells which pieces of a program depend on each other.
+
+    python benchmarks/dependencies.py --data DIR --json
+
+``DIR`` holds data sets with validation programs. Pieces are statements. Two depend on each other
+if one reads what the other may have written last, or calls what the other defines. They route
+together to the extent to which their windows have like parts in the static capsules (the cosine of
+the parts). How well that tells the pairs that depend from those that do not is the area under the
+ROC curve, 0.5 by chance, of each program that has both kinds; beside it the same for networks with
+weights drawn by chance, and for how near two statements are in the tree (the number of steps from
+one to the other).
+"""
+
+import argparse
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from origin import origin
+from sklearn.metrics import roc_auc_score
+
+from treecaps.data.corpus import Corpus
+from treecaps.data.forest import Forest
+from treecaps.models.architectures import new_network
+from treecaps.models.trained import TrainedModel, load
+from treecaps.models.treecaps import TreeCaps
+from treecaps.nn.batch import Batch
+from treecaps.nn.memory import keep_memory
+from treecaps.syntax.edges import find_edges
+from treecaps.syntax.functions import find_functions
+from treecaps.syntax.statements import begin_statements
+from treecaps.syntax.tree import Tree
+
+DATA = {"python": "python-algorithms", "java": "java-sort", "c": "poj104"}
+_CALLS = frozenset(("call", "call_expression", "method_invocation"))
+_LEAST, _MOST = 5, 60
+
+Matrix = NDArray[np.float64]
+
+
+def statements_of(tree: Tree) -> NDArray[np.int64]:
+    """Return of each node the number of the statement that it is in."""
+    begins = np.asarray(begin_statements(tree), bool)
+    number = np.cumsum(begins) - 1
+    found = number.copy()
+    for node, parent in enumerate(tree.parent.tolist()):
+        if parent >= 0 and not begins[node]:
+            found[node] = found[parent]
+    return found
+
+
+def dependent(tree: Tree, statement: NDArray[np.int64]) -> Matrix:
+    """Return which statements read what others wrote, or call what they define."""
+    count = int(statement.max()) + 1
+    found = np.zeros((count, count))
+    for one, other in find_edges(tree)["LastWrite"].tolist():
+        found[statement[one], statement[other]] = 1
+    names: dict[str, int] = {}
+    kinds, tokens = tree.kind_names(), tree.tokens()
+    for function in find_functions(tree):
+        names[function.name] = int(statement[first_node(tree, function.line)])
+    for node, kind in enumerate(kinds):
+        if kind in _CALLS:
+            for child in tree.children(node).tolist():
+                if tokens[child] in names:
+                    found[statement[node], names[tokens[child]]] = 1
+    found = np.maximum(found, found.T)
+    np.fill_diagonal(found, 0)
+    return found
+
+
+def first_node(tree: Tree, line: int) -> int:
+    """Return the first node that begins in a line, from 1."""
+    breaks = np.flatnonzero(np.frombuffer(tree.text, np.uint8) == ord("\n"))
+    lines = np.searchsorted(breaks, tree.start) + 1
+    return int(np.flatnonzero(lines == line)[0])
+
+
+def alike(network: TreeCaps, model: TrainedModel, tree: Tree, statement: Any) -> Matrix:
+    """Return the cosines of what statements have to do with the static capsules."""
+    forest, rows = Forest.with_rows(tree, model.vocabulary, network.config.depths)
+    (shares,), _ = network.routes(Batch.of(forest))
+    each = shares.double().numpy()[rows] / forest.count[rows, None]
+    parts = np.zeros((int(statement.max()) + 1, each.shape[1]))
+    np.add.at(parts, statement, each)
+    parts /= np.maximum(np.linalg.norm(parts, axis=1, keepdims=True), 1e-12)
+    found: Matrix = parts @ parts.T
+    return found
+
+
+def near(tree: Tree, statement: NDArray[np.int64]) -> Matrix:
+    """Return how near statements are in the tree: minus the steps from one to the other."""
+    count = int(statement.max()) + 1
+    first = [int(np.flatnonzero(statement == number)[0]) for number in range(count)]
+    lines = []
+    for node in first:
+        above = [node]
+        while tree.parent[above[-1]] >= 0:
+            above.append(int(tree.parent[above[-1]]))
+        lines.append({one: steps for steps, one in enumerate(above)})
+    found = np.zeros((count, count))
+    for one in range(count):
+        for other in range(one):
+            shared = min(
+                lines[one][node] + lines[other][node] for node in lines[one].keys() & lines[other]
+            )
+            found[one, other] = found[other, one] = -shared
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--data", required=True, type=Path)
+    parser.add_argument("--model", default="algorithms")
+    parser.add_argument("--programs", type=int, default=150)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of chance")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    keep_memory()
+    torch.set_num_threads(1)
+    model = load(options.model)
+    (network,) = model.members
+    assert isinstance(network, TreeCaps)
+    sizes = (len(model.vocabulary), len(model.labels), len(model.vocabulary.tokens))
+    untrained = []
+    for seed in options.seeds:
+        torch.manual_seed(seed)
+        untrained.append(new_network(network.config, *sizes).eval())
+    result: dict[str, Any] = {"model": options.model, "languages": {}}
+    for language, name in DATA.items():
+        corpus = Corpus.build(options.data / name / "val.jsonl.gz")
+        areas: dict[str, list[float]] = defaultdict(list)
+        pairs = depend = 0
+        for row in np.random.default_rng(0).permutation(len(corpus)).tolist():
+            if len(areas["route together"]) == options.programs:
+                break
+            tree = corpus[row]
+            statement = statements_of(tree)
+            count = int(statement.max()) + 1
+            if corpus.languages[row] != language or not _LEAST <= count <= _MOST:
+                continue
+            upper = np.triu_indices(count, 1)
+            truth = dependent(tree, statement)[upper]
+            if truth.min() == truth.max():
+                continue
+            pairs, depend = pairs + len(truth), depend + int(truth.sum())
+            areas["route together"].append(
+                roc_auc_score(truth, alike(network, model, tree, statement)[upper])
+            )
+            chance = [
+                roc_auc_score(truth, alike(other, model, tree, statement)[upper])
+                for other in untrained
+                if isinstance(other, TreeCaps)
+            ]
+            areas["route together, untrained"].append(float(np.mean(chance)))
+            areas["near in the tree"].append(roc_auc_score(truth, near(tree, statement)[upper]))
+        result["languages"][language] = {
+            "data": name,
+            "programs": len(areas["route together"]),
+            "pairs": pairs,
+            "share_that_depends": round(depend / max(pairs, 1), 4),
+            **{
+                what: {
+                    "area": round(float(np.mean(values)), 4),
+                    "deviation_of_programs": round(float(np.std(values)), 4),
+                }
+                for what, values in areas.items()
+            },
+        }
+    result |= origin()
+    if options.json:
+        print(json.dumps(result, indent=1))
+        return
+    for language, found in result["languages"].items():
+        print(language, {what: one["area"] for what, one in found.items() if isinstance(one, dict)})
+
+
+if __name__ == "__main__":
+    main()
