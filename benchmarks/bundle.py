@@ -39,7 +39,11 @@ MODELS: dict[str, tuple[str, ...]] = {
     "atlas": ("atlas",),
 }
 BUNDLED = ("algorithms", "poj104")
-SETTINGS: dict[str, tuple[str, ...]] = {"algorithms": ("epochs=12",), "poj104": (), "atlas": ()}
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "algorithms": ("epochs=12",),
+    "poj104": ("epochs=6",),
+    "atlas": (),
+}
 LABELS = {
     "bubblesort": "bubble-sort",
     "linkedlist": "linked-list",
