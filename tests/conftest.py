@@ -6,6 +6,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How fast a test is depends on what else the machine does, and is not what it tests.
+settings.register_profile("treecaps", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("treecaps")
 
 # Two threads on a busy machine wait for each other most of the time. Commands that tests start
 # inherit this.

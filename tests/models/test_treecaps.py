@@ -81,7 +81,7 @@ def close(one: Tensor, other: Tensor) -> bool:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @given(trees=st.lists(random_trees(), min_size=1, max_size=3))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 def test_equals_the_naive_network_on_random_trees(variant: str, trees: list[Tree]) -> None:
     assert_equals_naive(VARIANTS[variant], trees)
 

@@ -280,7 +280,7 @@ NAMES = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,3}|v[0-9]|größe", fullmatch=Tr
 
 
 @given(names=st.lists(NAMES, min_size=1, max_size=20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_new_names_are_as_alike_as_the_old(names: list[str]) -> None:
     code = "".join(f"<?php ${name}; ?>" for name in names)
     new = re.findall(r"\$(\w+);", make_blind(code, "php"))
@@ -292,7 +292,7 @@ def test_new_names_are_as_alike_as_the_old(names: list[str]) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @given(code=st.text() | st.text(alphabet="(){}[]<>'\"`/*#\\\n\t ;:,.=+-ab1$@%!_é"))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_any_text_becomes_a_program(language: str, code: str) -> None:
     try:
         program = Program.of(code, language)

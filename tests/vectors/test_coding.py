@@ -54,7 +54,7 @@ def obvious_distance(
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(random_trees(), min_size=1, max_size=3))
 def test_distances_equal_those_of_a_node_at_a_time(trees: list[Tree]) -> None:
     vocabulary = Vocabulary.of(trees)

@@ -26,7 +26,7 @@ def count_pairs(trees: list[Tree], vocabulary: Vocabulary) -> Counter[tuple[int,
     return found
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(random_trees(), min_size=1, max_size=4))
 def test_pairs_are_counted_as_a_child_at_a_time(trees: list[Tree]) -> None:
     vocabulary = Vocabulary.of(trees)

@@ -16,7 +16,7 @@ from treecaps.vectors.learn import learn_vectors
 from treecaps.vectors.word2vec import contexts
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(random_trees(), min_size=1, max_size=4))
 def test_contexts_are_those_of_a_node_at_a_time(trees: list[Tree]) -> None:
     vocabulary = Vocabulary.of(trees)

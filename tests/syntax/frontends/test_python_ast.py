@@ -2,7 +2,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import EXAMPLES
@@ -162,7 +162,6 @@ def test_other_languages_are_refused() -> None:
 
 
 @given(st.text() | st.binary(max_size=200))
-@settings(deadline=None)
 def test_any_input_gives_a_tree_or_an_error(code: str | bytes) -> None:
     try:
         parse(code).check()

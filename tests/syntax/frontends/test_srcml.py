@@ -188,7 +188,7 @@ def test_a_missing_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -
     | st.text(max_size=60)
     | st.binary(max_size=60),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_any_input_gives_a_tree_or_an_error(language: str, code: str | bytes) -> None:
     try:
         FRONTEND.parse(Program.of(code, language)).check()

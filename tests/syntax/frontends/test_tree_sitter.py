@@ -96,7 +96,7 @@ def test_an_empty_program_is_one_node(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @given(code=st.text() | st.text(alphabet="(){}[]<>'\"`/*#\\\n\t ;:,.=+-a1$@%"))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_any_text_gives_the_parsers_own_tree(language: str, code: str) -> None:
     try:
         program = Program.of(code, language)
@@ -109,7 +109,7 @@ def test_any_text_gives_the_parsers_own_tree(language: str, code: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @given(data=st.binary(max_size=200))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_any_bytes_give_a_tree_or_an_error(language: str, data: bytes) -> None:
     try:
         FRONTENDS[False].parse(Program.of(data, language)).check()
