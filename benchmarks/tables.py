@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from treecaps.models.architectures import ARCHITECTURES
+
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PAGES = (HERE.parent / "docs" / "results.md", HERE.parent / "README.md")
@@ -32,18 +34,6 @@ WORDS = (
     ("cross-language-cpp-to-java", "cross-language, C++ to Java"),
 )
 """Data, and what they are called."""
-MODELS = (
-    "treecaps",
-    "tbcnn",
-    "ggnn",
-    "astnn",
-    "tree-lstm",
-    "dtbcnn",
-    "bi-dtbcnn",
-    "capsgnn",
-    "svm-tokens",
-    "svm-windows",
-)
 VECTORS = ("parent", "coding", "word2vec", "random")
 TABLE_2 = (
     ("dynamic max pooling instead of variable-to-static routing", "max-pooling", "83.43"),
@@ -177,7 +167,7 @@ def table2() -> str:
 def models() -> str:
     speeds = load("models-poj104").get("models", {})
     rows = []
-    for name in MODELS:
+    for name in ARCHITECTURES:
         row = [f"`{name}`"]
         for data in ("java-sort", "poj104"):
             file = f"accuracy-{data}-" + (

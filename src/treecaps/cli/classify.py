@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from treecaps.cli.inputs import expand, read_input
-from treecaps.cli.options import json_option, program_options, workers_option
+from treecaps.cli.options import json_option, model_option, program_options, workers_option
 from treecaps.cli.output import fail, is_terminal, note, progress, say, say_json
 from treecaps.errors import Failure
-from treecaps.models.bundled import DEFAULT
 
 if TYPE_CHECKING:
     from treecaps.inference.classify import Classification
@@ -21,15 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("classify")
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
-@click.option(
-    "--model",
-    "folder",
-    metavar="MODEL",
-    default=DEFAULT,
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="The folder of a trained model, or the name of a bundled one.",
-)
+@model_option
 @click.option(
     "--top",
     type=click.IntRange(min=1),

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from treecaps.cli.inputs import read_input
-from treecaps.cli.options import json_option, program_options
+from treecaps.cli.options import json_option, model_option, program_options
 from treecaps.cli.output import is_terminal, note, say, say_json
 from treecaps.errors import DataError, Failure, UsageError
-from treecaps.models.bundled import DEFAULT
 
 if TYPE_CHECKING:
     from treecaps.explanation.explanation import Explanation
@@ -21,15 +20,7 @@ _LINES = 400
 
 @click.command("explain")
 @click.argument("path", metavar="FILE")
-@click.option(
-    "--model",
-    "folder",
-    metavar="MODEL",
-    default=DEFAULT,
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="The folder of a trained model, or the name of a bundled one.",
-)
+@model_option
 @click.option("--label", help="The class to explain; the model's best guess by default.")
 @click.option(
     "--method",

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from treecaps.models.bundled import DEFAULT
 from treecaps.syntax.frontends import FRONTENDS
 
 Command = Callable[..., Any]
@@ -66,5 +67,14 @@ cache_option = click.option(
     "--cache",
     type=click.Path(path_type=Path),
     help="Folder for parsed trees; TREECAPS_CACHE or ~/.cache/treecaps by default.",
+)
+model_option = click.option(
+    "--model",
+    "folder",
+    metavar="MODEL",
+    default=DEFAULT,
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="The folder of a trained model, or the name of a bundled one.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
