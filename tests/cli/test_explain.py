@@ -1,4 +1,5 @@
 import json
+import os
 import re
 from pathlib import Path
 
@@ -58,6 +59,15 @@ def test_a_page_shows_code_and_runs_none_of_it(tmp_path: Path) -> None:
     assert "script-src 'sha256-" in page
     assert "http://" not in page
     assert "https://" not in page
+
+
+def test_a_file_whose_name_is_no_text(tmp_path: Path) -> None:
+    file = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.py"))
+    file.write_text("x = 1\n")
+    out = tmp_path / "page.html"
+    done = run("explain", file, "--html", out)
+    assert done.returncode == 0, done.stderr
+    assert "?.py" in out.read_text()
 
 
 def test_a_large_program_makes_a_page_of_bounded_size(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from treecaps.cli.output import is_terminal, note, say, say_json
 from treecaps.errors import DataError, Failure, UsageError
 
 if TYPE_CHECKING:
+    from treecaps.explanation.attribution import Method
     from treecaps.explanation.explanation import Explanation
 
 _METHODS = ("routing", "gradients")
@@ -41,7 +42,7 @@ def command(
     path: str,
     folder: Path,
     label: str | None,
-    method: str,
+    method: "Method",
     html: Path | None,
     language: str | None,
     max_bytes: int,
@@ -64,12 +65,13 @@ def command(
     program = read_input(path, None, language, max_bytes)
     if isinstance(program, Failure):
         raise DataError(f"{path}: {program.message}")
-    found = explain(load(folder), program, label=label, method=method)  # type: ignore[arg-type]
+    found = explain(load(folder), program, label=label, method=method)
     if html:
         from treecaps.explanation.page import to_html
 
         try:
-            html.write_text(to_html(found), encoding="utf-8")
+            # Names of files need not be text.
+            html.write_text(to_html(found), encoding="utf-8", errors="replace")
         except OSError as error:
             raise UsageError(f"cannot write {html}: {error.strerror}") from None
     if as_json:
