@@ -66,7 +66,7 @@ def test_only_a_few_chunks_are_read_ahead(workers: int, monkeypatch: pytest.Monk
         furthest = max(furthest, read - written)
         written += batch.num_rows
     assert written == 1000
-    assert furthest <= 10 * (2 * workers + 2)
+    assert furthest <= 10 * (parallel._AHEAD * workers + 2)
 
 
 def test_large_programs_make_small_chunks() -> None:

@@ -51,6 +51,8 @@ Setting = tuple[str, bool, bool]
 
 _CHUNK_PROGRAMS = 128
 _CHUNK_BYTES = 1 << 17
+_AHEAD = 8
+"""How many chunks a worker may be ahead of whoever takes what they hold."""
 
 
 def parse_in_batches(
@@ -174,7 +176,7 @@ def _parse_in_pool(
 
     try:
         for chunk in _chunks(programs):
-            if len(waiting) > 2 * workers:
+            if len(waiting) > _AHEAD * workers:
                 yield from finish_oldest()
             waiting.append((chunk, submit(chunk)))
         while waiting:

@@ -57,13 +57,16 @@ class SymbolTable:
         kind = self.vocabulary.encode(tree)
         symbol = kind.astype(np.int64)
         if self.vocabulary.tokens:
-            kinds = kind.tolist()
+            kinds, seen = kind.tolist(), self._seen
+            nodes, numbers = [], []
             for node, name, text in leaf_texts(tree):
                 key = kinds[node], name, text
-                number = self._seen.get(key)
+                number = seen.get(key)
                 if number is None:
-                    number = self._seen[key] = self._number(*key)
-                symbol[node] = number
+                    number = seen[key] = self._number(*key)
+                nodes.append(node)
+                numbers.append(number)
+            symbol[nodes] = numbers
         return symbol
 
     def symbols(self) -> Symbols:

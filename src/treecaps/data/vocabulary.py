@@ -12,6 +12,8 @@ from treecaps.syntax.tree import Ints, Tree
 
 _LEAST_PROGRAMS = 2
 """A sub-token of one program alone says nothing of others."""
+_MOST_SPLIT = 1 << 16
+"""How many leaves' texts are remembered with their sub-tokens."""
 
 
 class Vocabulary:
@@ -32,6 +34,7 @@ class Vocabulary:
         self._numbers = {kind: number for number, kind in enumerate(self.kinds)}
         self._token_numbers = {token: number for number, token in enumerate(self.tokens)}
         self._tables: dict[int, tuple[tuple[str, ...], Ints]] = {}
+        self._split: dict[tuple[bool, bytes], tuple[int, ...]] = {}
 
     @classmethod
     def of(cls, trees: Iterable[Tree], tokens: int = 0) -> "Vocabulary":
@@ -102,7 +105,13 @@ class Vocabulary:
 
     def encode_token(self, token: bytes, *, name: bool) -> tuple[int, ...]:
         """Return the numbers of the sub-tokens of a leaf's text."""
-        return tuple(self._token_numbers.get(part, 0) for part in split_token(token, name=name))
+        numbers = self._split.get((name, token))
+        if numbers is None:
+            if len(self._split) >= _MOST_SPLIT:
+                self._split.clear()
+            numbers = tuple(map(self.number_token, split_token(token, name=name)))
+            self._split[name, token] = numbers
+        return numbers
 
     def to_json(self) -> list[str] | dict[str, list[str]]:
         """Return plain values for JSON."""

@@ -3,7 +3,7 @@
 import os
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -19,8 +19,9 @@ from treecaps.syntax.functions import find_functions
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 
-_CHUNK_PROGRAMS = 256
-_CHUNK_NODES = 1 << 18
+# What is looked at together, and out of how much more it is chosen by language.
+_PROGRAMS, _NODES = 256, 1 << 18
+_CHOICE = 4
 _Item = TypeVar("_Item")
 
 
@@ -90,7 +91,7 @@ def classify(
         raise UsageError(f"cannot name {top} classes; name one or more")
     if workers is None:
         # All workers start at once, so one program should not start many.
-        most = len(programs) if isinstance(programs, Sized) else _CHUNK_PROGRAMS
+        most = len(programs) if isinstance(programs, Sized) else _PROGRAMS
         workers = max(1, min(os.cpu_count() or 1, most))
     clock = _Clock({} if times is None else times)
     return _classify(model, programs, top, functions, workers, clock)
@@ -113,25 +114,38 @@ def _classify(
             yield program
 
     def prepare(results: Iterable[Tree | Failure]) -> Iterator[_Prepared]:
-        for chunk in _chunks(results):
+        for chunk in _chunks(results, _nodes, _CHOICE):
             pieces = [
                 piece for result in chunk for piece in _pieces(names.popleft(), result, functions)
             ]
-            trees = [piece.tree for piece in pieces if isinstance(piece, _Piece)]
-            yield _Prepared(pieces, model.forest(trees))
+            trees = [
+                (piece.tree, number)
+                for number, piece in enumerate(pieces)
+                if isinstance(piece, _Piece)
+            ]
+            # Programs of one language share more windows, and each is looked at only once.
+            trees.sort(key=lambda item: item[0].language)
+            parts = list(_chunks(trees, lambda item: len(item[0]))) or [[]]
+            for part in parts:
+                forest = model.forest([tree for tree, _ in part])
+                numbers = [number for _, number in part]
+                yield _Prepared(pieces, numbers, forest, part is parts[-1])
 
     parsed = parse_programs(read(), model.frontend, comments=model.comments, workers=workers)
     clock.start("parsing")
     with closing(parsed), closing(_ahead(prepare(parsed))) as prepared:
-        for pieces, forest in prepared:
+        answers: dict[int, tuple[Candidate, ...]] = {}
+        for pieces, numbers, forest, complete in prepared:
             clock.start("network")
-            answers = iter(_answer(model, forest, top))
-            clock.start(None)
-            for piece in pieces:
-                if isinstance(piece, Failure):
-                    yield piece
-                    continue
-                yield _classification(model, next(answers), piece)
+            answers.update(zip(numbers, _answer(model, forest, top), strict=True))
+            if complete:
+                clock.start(None)
+                for number, piece in enumerate(pieces):
+                    if isinstance(piece, _Piece):
+                        yield _classification(model, answers[number], piece)
+                    else:
+                        yield piece
+                answers.clear()
             clock.start("parsing")
         clock.start(None)
 
@@ -184,10 +198,19 @@ class _Piece(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """What of some programs gets answers or has failed, in order, and the trees of the former."""
+    """Trees that get their answers together.
+
+    Args:
+        pieces: What of some programs gets answers or has failed, in order.
+        numbers: Which of them the trees are of.
+        forest: The trees.
+        complete: Whether the others have had their answers before.
+    """
 
     pieces: list[_Piece | Failure]
+    numbers: list[int]
     forest: Forest
+    complete: bool
 
 
 def _pieces(name: str, result: Tree | Failure, functions: bool) -> list[_Piece | Failure]:
@@ -209,15 +232,22 @@ def _read(path: str | Path) -> Program | Failure:
         return Failure(str(path), error.code, str(error))
 
 
-def _chunks(results: Iterable[Tree | Failure]) -> Iterator[list[Tree | Failure]]:
-    chunk: list[Tree | Failure] = []
-    nodes = 0
-    for result in results:
-        chunk.append(result)
-        nodes += len(result) if isinstance(result, Tree) else 0
-        if len(chunk) == _CHUNK_PROGRAMS or nodes >= _CHUNK_NODES:
+def _nodes(result: Tree | Failure) -> int:
+    return len(result) if isinstance(result, Tree) else 0
+
+
+def _chunks(
+    items: Iterable[_Item], nodes: Callable[[_Item], int], times: int = 1
+) -> Iterator[list[_Item]]:
+    """Divide items into lists of as many as are looked at together, or some times as many."""
+    chunk: list[_Item] = []
+    total = 0
+    for item in items:
+        chunk.append(item)
+        total += nodes(item)
+        if len(chunk) == times * _PROGRAMS or total >= times * _NODES:
             yield chunk
-            chunk, nodes = [], 0
+            chunk, total = [], 0
     if chunk:
         yield chunk
 

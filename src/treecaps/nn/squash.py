@@ -30,7 +30,7 @@ def squash(capsules: Tensor, form: SquashForm = "sabour", dim: int = -1) -> Tens
     if form == "printed":
         return capsules / (1 + squared)
     # The root's slope is infinite at zero; as long as a capsule is zero, so is its gradient.
-    return capsules * (squared + torch.finfo(capsules.dtype).tiny).sqrt() / (1 + squared)
+    return capsules * ((squared + torch.finfo(capsules.dtype).tiny).sqrt() / (1 + squared))
 
 
 def lengths(capsules: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,6 @@ _LONGEST = 24
 UNKNOWN = "<unknown>"
 
 
-@lru_cache(1 << 16)
 def split_token(token: bytes, *, name: bool = False) -> tuple[str, ...]:
     """Split the text of a leaf into words, in lower case, its first few.
 
@@ -58,19 +57,17 @@ def split_token(token: bytes, *, name: bool = False) -> tuple[str, ...]:
 
 
 def leaf_texts(tree: Tree) -> Iterator[tuple[int, bool, bytes]]:
-    """Yield each leaf whose kind does not say its text: its number, if it is a name, its text."""
+    """Go through the leaves whose kind does not say their text.
+
+    Returns:
+        The number of each, whether it is a name, and its text.
+    """
     spoken, names = _tables(tree.kinds)
     chosen = (tree.child_count == 0) & ~spoken[tree.kind] & (tree.end > tree.start)
     nodes = np.flatnonzero(chosen)
-    text = tree.text
-    for node, name, start, end in zip(
-        nodes.tolist(),
-        names[tree.kind[nodes]].tolist(),
-        tree.start[nodes].tolist(),
-        tree.end[nodes].tolist(),
-        strict=True,
-    ):
-        yield node, name, text[start:end]
+    text, ends = tree.text, tree.end[nodes].tolist()
+    texts = [text[start:end] for start, end in zip(tree.start[nodes].tolist(), ends, strict=True)]
+    return zip(nodes.tolist(), names[tree.kind[nodes]].tolist(), texts, strict=True)
 
 
 @cache
