@@ -31,6 +31,11 @@ _LINES = 400
     help="Follow what is routed to the class, or integrate gradients.",
 )
 @click.option(
+    "--perturb",
+    is_flag=True,
+    help="Vary each number of the class's capsule, and see which windows come and go.",
+)
+@click.option(
     "--html",
     metavar="OUT",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -43,6 +48,7 @@ def command(
     folder: Path,
     label: str | None,
     method: "Method",
+    perturb: bool,
     html: Path | None,
     language: str | None,
     max_bytes: int,
@@ -65,7 +71,7 @@ def command(
     program = read_input(path, None, language, max_bytes)
     if isinstance(program, Failure):
         raise DataError(f"{path}: {program.message}")
-    found = explain(load(folder), program, label=label, method=method)
+    found = explain(load(folder), program, label=label, method=method, dimensions=perturb)
     if html:
         from treecaps.explanation.page import to_html
 
@@ -86,7 +92,7 @@ def command(
 def _show(found: "Explanation") -> None:
     from rich.console import Console
 
-    from treecaps.explanation.terminal import to_lines
+    from treecaps.explanation.terminal import dimension_lines, to_lines
 
     said = found.answer
     verdict = said.label if said.known else f"{said.label}, perhaps {said.guess}"
@@ -102,3 +108,7 @@ def _show(found: "Explanation") -> None:
             say(line.plain.rstrip())
     if len(lines) > _LINES:
         note(f"treecaps: {len(lines) - _LINES:,} more lines; --html OUT or --json has all")
+    if found.dimensions:
+        say("")
+        for text in dimension_lines(found):
+            say(text)

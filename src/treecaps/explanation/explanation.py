@@ -16,6 +16,7 @@ from treecaps.explanation.attribution import (
     attribute,
     to_tokens,
 )
+from treecaps.explanation.perturbation import Dimension, perturb
 from treecaps.inference.classify import Classification, answer
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
@@ -54,6 +55,7 @@ class Explanation:
         nodes: ``[n]``, what each node adds to the length of the code capsule.
         tokens: ``[n]``, the same, with all of it on the leaves.
         routes: The strongest ways from windows by a static capsule to the class.
+        dimensions: What the numbers of the code capsule stand for, where that is asked for.
     """
 
     answer: Classification
@@ -63,6 +65,7 @@ class Explanation:
     nodes: Contributions = field(repr=False)
     tokens: Contributions = field(repr=False)
     routes: tuple[Route, ...] = field(repr=False)
+    dimensions: tuple[Dimension, ...] = field(default=(), repr=False)
 
     @property
     def line_of(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
@@ -106,6 +109,11 @@ class Explanation:
                 }
                 for route in self.routes
             ],
+            **(
+                {"dimensions": [one.to_dict() for one in self.dimensions]}
+                if self.dimensions
+                else {}
+            ),
         }
 
 
@@ -115,6 +123,7 @@ def explain(
     *,
     label: str | None = None,
     method: Method = METHODS[0],
+    dimensions: bool = False,
 ) -> Explanation:
     """Tell what of a program leads a model to its answer.
 
@@ -123,6 +132,7 @@ def explain(
         program: The program, its tree by the front end of the model, or its file.
         label: The class to explain; the model's best guess by default, also where that is unknown.
         method: How; see ``attribute``.
+        dimensions: Whether to tell what the numbers of the code capsule stand for; see ``perturb``.
     """
     name = "program"
     if isinstance(program, str | Path):
@@ -139,12 +149,14 @@ def explain(
     label = label or said.guess
     nodes = attribute(model, program, label, method)
     routes = _routes(model, program, model.labels.index(label))
-    return Explanation(said, label, method, program, nodes, to_tokens(program, nodes), routes)
+    tokens = to_tokens(program, nodes)
+    varied = perturb(model, program, label) if dimensions else ()
+    return Explanation(said, label, method, program, nodes, tokens, routes, varied)
 
 
 def _routes(model: TrainedModel, tree: Tree, number: int) -> tuple[Route, ...]:
     """Return the strongest routes of the network that counts most."""
-    member = model.members[int(np.argmax(model.weights))]
+    member = model.strongest
     assert isinstance(member, TreeCaps)
     if member.config.pooling == "max":
         return ()

@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 
 from treecaps.explanation.explanation import Explanation
+from treecaps.explanation.perturbation import STEP
 from treecaps.pages.document import document
 from treecaps.syntax.tree import Tree
 
@@ -60,6 +61,8 @@ def to_html(explanation: Explanation) -> str:
     ]
     if explanation.routes:
         parts += ["<h2>Strongest routes</h2>", _flow(explanation)]
+    if explanation.dimensions:
+        parts += ["<h2>Numbers of the capsule</h2>", *_dimensions(explanation)]
     return document(f"{said.id}: {verdict}", parts, style=_STYLE, script=_SCRIPT)
 
 
@@ -189,6 +192,26 @@ def _flow(explanation: Explanation) -> str:
         )
     parts.append(f'<text x="{width - 182}" y="{goal + 4}">{escape(explanation.label)}</text>')
     return f'<svg viewBox="0 0 {width} {height}" role="img">{"".join(parts)}</svg>'
+
+
+def _dimensions(explanation: Explanation) -> Iterator[str]:
+    """Yield a table of what comes and goes with each number of the code capsule."""
+    yield (
+        f"<p>What a decoder rebuilds when one number of the capsule of <b>"
+        f"{escape(explanation.label)}</b> grows from {-STEP} to +{STEP} beside what it is: windows"
+        " that come and go, in per cent of a program's nodes.</p>"
+        '<div class="box"><table><tr><th>number</th><th>moves</th><th>comes</th><th>goes</th></tr>'
+    )
+    for one in explanation.dimensions:
+        comes, goes = (
+            "<br>".join(
+                f"{100 * change.share:+.2f} % {escape(change.window)}" for change in changes
+            )
+            for changes in (one.comes, one.goes)
+        )
+        yield f"<tr><td>{one.number}</td><td>{one.moved:.1%}</td>"
+        yield f"<td>{comes}</td><td>{goes}</td></tr>"
+    yield "</table></div>"
 
 
 def _way(x: float, y: float, to_x: float, to_y: float, wide: float, side: str) -> str:

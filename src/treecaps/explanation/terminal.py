@@ -7,8 +7,10 @@ from rich.style import Style
 from rich.text import Text
 
 from treecaps.explanation.explanation import Explanation
+from treecaps.explanation.perturbation import STEP
 
 _FOR, _AGAINST = (211, 84, 0), (31, 119, 180)
+_WIDEST = 80
 _GROUND = 0.12  # below this share of the strongest token, nothing is coloured
 
 
@@ -30,6 +32,18 @@ def to_lines(explanation: Explanation, width: int = 9) -> Iterator[Text]:
             shown.append(letter if letter.isprintable() else " ", _style(warmth))
         begin += len(line) + 1
         yield shown
+
+
+def dimension_lines(explanation: Explanation) -> Iterator[str]:
+    """Yield what comes and goes with each number of the code capsule."""
+    yield f"When a number of the capsule of {explanation.label} grows from {-STEP} to {+STEP} more,"
+    yield "these windows come and go, in per cent of the nodes of a program rebuilt from it:"
+    for one in explanation.dimensions:
+        yield f"number {one.number}, which moves {one.moved:.1%} of the nodes"
+        for change in (*one.comes, *one.goes[::-1]):
+            window = change.window
+            window = window if len(window) <= _WIDEST else window[: _WIDEST - 3] + "..."
+            yield f"  {100 * change.share:+6.2f} %  {window}"
 
 
 def _heat(explanation: Explanation) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from treecaps.data.forest import Forest
 from treecaps.models.config import NetworkConfig
 from treecaps.nn.batch import Batch, SymbolTensors
 from treecaps.nn.weights import new_weight
@@ -52,6 +53,19 @@ class Network(nn.Module):
     def loss(self, answer: Answer, label: Tensor) -> Tensor:
         """Return the loss of a batch whose right classes are ``[B]``."""
         raise NotImplementedError
+
+    def reconstruction(self, answer: Answer, label: Tensor, weight: float) -> Tensor | None:
+        """Return how badly the programs of a batch are rebuilt, if the network does that at all.
+
+        Args:
+            answer: What the network said in training.
+            label: ``[B]``, the right classes.
+            weight: How much of the slope reaches what answers; with 0, only what rebuilds learns.
+        """
+        return None
+
+    def look_at(self, forest: Forest) -> None:
+        """Take what is needed from the training programs, before anything is learned."""
 
     def figures(self, answer: Answer, label: Tensor) -> dict[str, Tensor]:
         """Return means over a batch that are worth watching in training."""

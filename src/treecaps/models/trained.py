@@ -80,6 +80,11 @@ class TrainedModel:
         """What each of the networks is made of."""
         return self.members[0].config
 
+    @property
+    def strongest(self) -> Network:
+        """The network that counts most."""
+        return self.members[self.weights.index(max(self.weights))]
+
     def forest(self, trees: Iterable[Tree]) -> Forest:
         """Share of trees what the networks look at."""
         return self.config.forest(trees, self.vocabulary)

@@ -14,6 +14,7 @@ from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
 from treecaps.models.config import NetworkConfig
+from treecaps.models.decoder import Decoder
 from treecaps.models.network import Answer, Network
 from treecaps.models.options import option
 from treecaps.nn.batch import Batch
@@ -32,7 +33,7 @@ _FEW_CLASSES = 10
 class TreeCapsConfig(NetworkConfig):
     """What a TreeCaps network is made of."""
 
-    LEAST: ClassVar = {"window_depth": 2, "secondary": 0}
+    LEAST: ClassVar = {"window_depth": 2, "secondary": 0, "windows": 0}
     GREATEST: ClassVar = {
         "window_depth": 1000,
         "static_iterations": 1000,
@@ -60,9 +61,12 @@ class TreeCapsConfig(NetworkConfig):
     code_size: int = option(8, "D_cc, the size of a code capsule")
     code_iterations: int = option(1, "t, the iterations of dynamic routing")
     squash: Literal["sabour", "printed"] = option("sabour", "the form of squash")
+    windows: int = option(0, "how many windows a decoder rebuilds; there is none if 0")
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.windows and self.window_depth != 2:
+            raise UsageError("a decoder rebuilds windows of depth 2: set windows=0 for others")
         if self.channels * self.slices % self.capsule_size:
             raise UsageError(
                 f"capsules of size {self.capsule_size} do not divide"
@@ -89,11 +93,14 @@ class Capsules(Answer):
         coupling: ``[B, S, classes]``, how much of each static (or secondary) capsule goes to each
             code capsule.
         static: ``[B, S, D_pvc]``, the static capsules.
+        windows: ``[B, windows + 1]``, how the nodes of each program are distributed over windows,
+            where a decoder learns to rebuild it.
     """
 
     code: Tensor
     coupling: Tensor
     static: Tensor
+    windows: Tensor | None = None
 
     @property
     def lengths(self) -> Tensor:
@@ -115,7 +122,7 @@ class TreeCaps(Network):
         tokens: How many sub-tokens there are; none for kinds alone.
     """
 
-    OUTPUT = ("code.",)
+    OUTPUT = ("code.", "decoder.")
 
     config: TreeCapsConfig
 
@@ -152,6 +159,9 @@ class TreeCaps(Network):
             )
             statics, size = config.secondary, config.secondary_size
         self.code = CapsuleLayer(statics, size, classes, config.code_size, *routing)
+        self.decoder: Decoder | None = None
+        if config.windows:
+            self.decoder = Decoder(classes, config.code_size, config.windows)
 
     def forward(self, batch: Batch, vectors: Tensor | None = None) -> Capsules:
         """Say all that the network makes of a batch of programs.
@@ -167,11 +177,26 @@ class TreeCaps(Network):
             static = self.variable_to_static(primary, batch.window, count, weight, batch.bounds)
         below = self.secondary(static)[0] if self.secondary else static
         code, coupling = self.code(below)
-        return Capsules(lengths(code), code, coupling, static)
+        windows = self.decoder.shares(batch) if self.decoder and self.training else None
+        return Capsules(lengths(code), code, coupling, static, windows)
 
     def loss(self, answer: Answer, label: Tensor) -> Tensor:
         """Return the margin loss of a batch whose right classes are ``[B]``."""
         return margin_loss(answer.scores, label)
+
+    def reconstruction(self, answer: Answer, label: Tensor, weight: float) -> Tensor | None:
+        """Return how badly windows are rebuilt from the code capsules of the right classes."""
+        assert isinstance(answer, Capsules)
+        if self.decoder is None or answer.windows is None:
+            return None
+        still = answer.code.detach()
+        rebuilt = self.decoder(still + weight * (answer.code - still), label)
+        return functional.kl_div(rebuilt, answer.windows, reduction="batchmean")
+
+    def look_at(self, forest: Forest) -> None:
+        """Let the decoder know the windows of the training programs."""
+        if self.decoder is not None:
+            self.decoder.learn_windows(forest)
 
     def figures(self, answer: Answer, label: Tensor) -> dict[str, Tensor]:
         """Return the mean length of the right code capsule, and how even routing is.

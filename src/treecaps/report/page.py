@@ -184,7 +184,7 @@ class Report:
         if count < 5:
             return []
         rows = np.linspace(0, len(self.trees) - 1, count).astype(int).tolist()
-        member = self.model.members[int(np.argmax(self.model.weights))]
+        member = self.model.strongest
         found = []
         with torch.no_grad():
             for _, batch in batches(self.model.forest([self.trees[row] for row in rows])):

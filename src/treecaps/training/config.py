@@ -38,6 +38,10 @@ class TrainingConfig:
     entropy: float = option(
         0.0, "how much the cross-entropy of the capsules' lengths counts beside the margin loss"
     )
+    reconstruction: float = option(
+        0.0,
+        "how much rebuilding windows from code capsules shapes these; the decoder learns anyway",
+    )
     patience: int | None = option(
         None, "stop after so many epochs in a row that were no better on validation data"
     )
@@ -60,6 +64,7 @@ class TrainingConfig:
             ("patience", 1 if self.patience is None else self.patience, 1),
             ("weight_decay", self.weight_decay, 0),
             ("entropy", self.entropy, 0),
+            ("reconstruction", self.reconstruction, 0),
         ):
             if value < least:
                 raise UsageError(f"{name} must be at least {least}, not {value}")

@@ -139,6 +139,7 @@ class Fitting:
 
     def begin(self) -> None:
         """Give the network what it starts from: another's weights, or vectors of the trees."""
+        self.network.look_at(self.data.train.forest)
         if self.start:
             inherit(self.network, self.data.vocabulary, self.start)
             return
@@ -226,12 +227,16 @@ class Fitting:
             self.optimizer.zero_grad()
             answer: Answer = self.network(batch)
             loss = self._loss(answer, label)
-            loss.backward()  # type: ignore[no-untyped-call]
+            rebuilt = self.network.reconstruction(answer, label, self.config.reconstruction)
+            (loss if rebuilt is None else loss + rebuilt).backward()  # type: ignore[no-untyped-call]
             norm = self._gradient_norm()
             if not math.isfinite(loss.item() + norm):
                 raise self._diverged()
             self.optimizer.step()
-            for name, value in self._measure(answer, label, loss).items():
+            figures = self._measure(answer, label, loss)
+            if rebuilt is not None:
+                figures["reconstruction"] = rebuilt.detach()
+            for name, value in figures.items():
                 sums[name] = sums.get(name, 0.0) + len(rows) * value.item()
             norms += norm
             step((number + 1) / steps, loss.item())
@@ -296,7 +301,8 @@ class Fitting:
     def _loss_of_known(self, answer: Answer, label: Tensor) -> float:
         known = label != UNKNOWN
         if not bool(known.all()):
-            answer = replace(answer, **{name: part[known] for name, part in vars(answer).items()})
+            parts = {name: part for name, part in vars(answer).items() if part is not None}
+            answer = replace(answer, **{name: part[known] for name, part in parts.items()})
         return self._loss(answer, label[known]).item()
 
     def _loss(self, answer: Answer, label: Tensor) -> Tensor:

@@ -41,6 +41,7 @@ PRESETS = {
             statics=1,
             counts="log",
             gated=True,
+            windows=1000,
         ),
         TrainingConfig(
             epochs=None,
