@@ -9,6 +9,10 @@ the parts). How well that tells the pairs that depend from those that do not is 
 ROC curve, 0.5 by chance, of each program that has both kinds; beside it the same for networks with
 weights drawn by chance, and for how near two statements are in the tree (the number of steps from
 one to the other).
+
+    python benchmarks/dependencies.py --draw RESULT.json --out picture.svg
+
+draws what the first wrote.
 """
 
 import argparse
@@ -19,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from origin import origin
 from sklearn.metrics import roc_auc_score
@@ -30,6 +35,7 @@ from treecaps.models.trained import TrainedModel, load
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
 from treecaps.nn.memory import keep_memory
+from treecaps.pictures import check_picture, write_picture
 from treecaps.syntax.edges import find_edges
 from treecaps.syntax.functions import find_functions
 from treecaps.syntax.statements import begin_statements
@@ -112,14 +118,46 @@ def near(tree: Tree, statement: NDArray[np.int64]) -> Matrix:
     return found
 
 
+def draw(result: dict[str, Any], path: Path) -> None:
+    """Draw the areas of each language side by side, with the deviations of programs."""
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    axes = figure.subplots()
+    languages = result["languages"]
+    kinds = [what for what, one in next(iter(languages.values())).items() if isinstance(one, dict)]
+    for number, what in enumerate(kinds):
+        places = [place + 0.25 * (number - 1) for place in range(len(languages))]
+        areas, deviations = (
+            [found[what][name] for found in languages.values()]
+            for name in ("area", "deviation_of_programs")
+        )
+        axes.bar(places, areas, 0.22, yerr=deviations, label=what, error_kw={"linewidth": 1})
+    axes.axhline(0.5, color="#555", linewidth=1, linestyle="--", label="chance")
+    axes.set_xticks(range(len(languages)), [name.capitalize() for name in languages])
+    axes.set_ylim(0.4, 1)
+    axes.set_ylabel("area under the ROC curve", fontsize=9)
+    axes.set_title("Telling statements that depend on each other", fontsize=10)
+    axes.legend(fontsize=8, ncols=2)
+    write_picture(figure, path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--data", required=True, type=Path)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument(
+        "--draw", type=Path, metavar="RESULT", help="draw a result, measure nothing"
+    )
+    parser.add_argument("--out", type=Path, metavar="PICTURE")
     parser.add_argument("--model", default="algorithms")
     parser.add_argument("--programs", type=int, default=150)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of chance")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if bool(options.draw) != bool(options.out) or bool(options.draw) == bool(options.data):
+        parser.error("give --data, or --draw and --out")
+    if options.draw:
+        check_picture(options.out)
+        draw(json.loads(options.draw.read_text(encoding="utf-8")), options.out)
+        return
     keep_memory()
     torch.set_num_threads(1)
     model = load(options.model)
