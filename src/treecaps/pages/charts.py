@@ -77,14 +77,15 @@ def curves(lines: Mapping[str, Sequence[float | None]], *, percent: bool = True)
 
 def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
     """Draw which classes are taken for which: a row is a class, a column an answer."""
-    size = 14 if len(labels) <= _FEW else 6
+    # Of few classes each has more room, and its counts are written down.
+    size = min(max(420 // max(len(labels), 1), 14), 34) if len(labels) <= _FEW else 6
     left = 120
     parts = []
     for down, (label, line) in enumerate(zip(labels, counts, strict=True)):
         total = max(sum(line), 1)
         if len(labels) <= _FEW:
             parts.append(
-                f'<text x="{left - 6}" y="{down * size + 11}" text-anchor="end"'
+                f'<text x="{left - 6}" y="{down * size + size / 2 + 4:.0f}" text-anchor="end"'
                 f' style="font-size: 10px">{escape(str(label))}</text>'
             )
         parts += [
@@ -93,6 +94,12 @@ def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
             f"<title>{escape(str(label))} as {escape(str(labels[across]))}: {count}</title></rect>"
             for across, count in enumerate(line)
             if count
+        ]
+        parts += [
+            f'<text x="{left + (across + 0.5) * size:.0f}" y="{down * size + size / 2 + 4:.0f}"'
+            f' text-anchor="middle" style="font-size: 10px; pointer-events: none">{count}</text>'
+            for across, count in enumerate(line)
+            if count and size >= 24
         ]
     side = len(labels) * size
     return (

@@ -191,8 +191,11 @@ class Report:
                 answer = member(batch)
                 code = answer.code if isinstance(answer, Capsules) else answer.scores
                 found.append(code.flatten(1))
+        capsules = torch.cat(found).numpy()
+        if np.ptp(capsules, 0).max() == 0:  # programs that are all alike have no places to take
+            return []
         plane = TSNE(init="pca", random_state=0, perplexity=min(30, (count - 1) / 3))
-        values = plane.fit_transform(torch.cat(found).numpy())
+        values = plane.fit_transform(capsules)
         labels, right = self.model.labels, self.label.tolist()
         titles = [
             f"{labels[right[row]] if right[row] >= 0 else 'another class'}, called"
