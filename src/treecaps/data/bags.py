@@ -2,20 +2,26 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 import xxhash
+from numpy.typing import NDArray
 
 from treecaps.data.distinct import Longs
 from treecaps.data.symbols import select_runs
+from treecaps.syntax.names import is_name
+from treecaps.syntax.subtokens import split_token
 from treecaps.syntax.tree import Tree
 
-Feature = Literal["tokens", "windows"]
-"""Single tokens of the text and pairs of them, or nodes with the kinds of their children."""
+Bools = NDArray[np.bool_]
+
+Feature = Literal["tokens", "leaves", "windows"]
+"""What is counted: single tokens of the text and pairs of neighbours; the same of leaves, by their
+words; or nodes with the kinds of their children."""
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -34,9 +40,17 @@ class Bags:
     feature: Longs
     count: Longs
 
-    def select(self, programs: Longs) -> "Bags":
-        """Return some of the programs, in the order given."""
+    def select(self, programs: Longs, leave: Callable[[int], Bools] | None = None) -> "Bags":
+        """Return some of the programs, in the order given.
+
+        Args:
+            programs: Which.
+            leave: Says of so many features of the programs which to leave out.
+        """
         offsets, rows = select_runs(self.offsets, programs)
+        if leave:
+            kept = ~leave(len(rows))
+            offsets, rows = np.concatenate([[0], np.cumsum(kept)])[offsets], rows[kept]
         return Bags(offsets, self.feature[rows], self.count[rows])
 
 
@@ -44,7 +58,7 @@ class BagTable:
     """Gathers the features of trees."""
 
     def __init__(self, feature: Feature) -> None:
-        self._spell = _tokens if feature == "tokens" else _windows
+        self._spell = _SPELLERS[feature]
         self._hashes: dict[tuple[str, ...], int] = {}
         self._found: list[tuple[Longs, Longs]] = []
 
@@ -81,6 +95,31 @@ def _tokens(tree: Tree) -> Iterator[tuple[str, ...]]:
     yield from pairwise(words)
 
 
+def leaf_words(tree: Tree) -> tuple[Longs, list[str]]:
+    """Return the leaves of a tree that have a text, in order, and the words of each.
+
+    A name is its words in lower case, and a name that says nothing is ``UNKNOWN``, so that renaming
+    in whatever way leaves the same; any other leaf is its text.
+    """
+    leaves = np.flatnonzero((tree.child_count == 0) & (tree.end > tree.start))
+    starts, ends = tree.start[leaves].tolist(), tree.end[leaves].tolist()
+    words = []
+    for kind, start, end in zip(tree.kind[leaves].tolist(), starts, ends, strict=True):
+        text = tree.text[start:end]
+        if is_name(tree.kinds[kind]):
+            words.append(" ".join(split_token(text, name=True)))
+        else:
+            words.append(text.decode("utf-8", "replace"))
+    return leaves, words
+
+
+def _leaves(tree: Tree) -> Iterator[tuple[str, ...]]:
+    _, words = leaf_words(tree)
+    for word in words:
+        yield (word,)
+    yield from pairwise(words)
+
+
 def _windows(tree: Tree) -> Iterator[tuple[str, ...]]:
     kinds = tree.kind_names()
     windows = [[kind] for kind in kinds]
@@ -88,3 +127,10 @@ def _windows(tree: Tree) -> Iterator[tuple[str, ...]]:
         if parent >= 0:
             windows[parent].append(kinds[node])
     return map(tuple, windows)
+
+
+_SPELLERS: dict[Feature, Callable[[Tree], Iterator[tuple[str, ...]]]] = {
+    "tokens": _tokens,
+    "leaves": _leaves,
+    "windows": _windows,
+}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from treecaps.data.bags import Bags, BagTable, Feature
+from treecaps.data.bags import Bags, BagTable, Bools, Feature
 from treecaps.data.distinct import Longs, compact, number_distinct
 from treecaps.data.graphs import Graphs, GraphTable
 from treecaps.data.pieces import Cut, Pieces, PieceTable
@@ -24,7 +24,6 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.syntax.tree import Ints, Tree
 
 Floats = NDArray[np.float32]
-Bools = NDArray[np.bool_]
 Table = PieceTable | GraphTable | BagTable
 """What gathers programs in another form beside their windows."""
 
@@ -204,7 +203,8 @@ class Forest:
         Args:
             programs: Which, in the order wanted.
             leave: Says of so many windows of the programs, one after the other, which to leave
-                out. A program never loses all: its first then stays. Without layers, none go.
+                out, and then the same of the features of bags. A program never loses all windows:
+                its first then stays. Without layers, no windows go.
         """
         programs = np.asarray(programs, np.int64)
         offsets, rows = select_runs(self.offsets, programs)
@@ -231,7 +231,7 @@ class Forest:
             None if self.share is None else self.share[rows],
             self.pieces.select(programs, used) if self.pieces else None,
             self.graphs.select(programs, used) if self.graphs else None,
-            self.bags.select(programs) if self.bags else None,
+            self.bags.select(programs, leave) if self.bags else None,
         )
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from treecaps.data.bags import Feature
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
@@ -17,6 +18,7 @@ from treecaps.models.config import NetworkConfig
 from treecaps.models.decoder import Decoder
 from treecaps.models.network import Answer, Network
 from treecaps.models.options import option
+from treecaps.models.token_capsules import TokenCapsules
 from treecaps.nn.batch import Batch
 from treecaps.nn.dynamic_max_pooling import dynamic_max_pooling
 from treecaps.nn.dynamic_routing import CapsuleLayer
@@ -27,13 +29,14 @@ from treecaps.nn.variable_to_static import VariableToStatic
 from treecaps.syntax.tree import Tree
 
 _FEW_CLASSES = 10
+_TOKEN_PACE = 10.0
 
 
 @dataclass(frozen=True)
 class TreeCapsConfig(NetworkConfig):
     """What a TreeCaps network is made of."""
 
-    LEAST: ClassVar = {"window_depth": 2, "secondary": 0, "windows": 0}
+    LEAST: ClassVar = {"window_depth": 2, "secondary": 0, "token_channels": 0, "windows": 0}
     GREATEST: ClassVar = {
         "window_depth": 1000,
         "static_iterations": 1000,
@@ -61,6 +64,10 @@ class TreeCapsConfig(NetworkConfig):
     code_size: int = option(8, "D_cc, the size of a code capsule")
     code_iterations: int = option(1, "t, the iterations of dynamic routing")
     squash: Literal["sabour", "printed"] = option("sabour", "the form of squash")
+    token_channels: int = option(
+        0, "channels of capsules of tokens and pairs of neighbouring ones; there are none if 0"
+    )
+    token_features: int = option(20_000, "how many tokens and pairs are known, if any are seen")
     windows: int = option(0, "how many windows a decoder rebuilds; there is none if 0")
 
     def __post_init__(self) -> None:
@@ -78,9 +85,15 @@ class TreeCapsConfig(NetworkConfig):
         """The window depth of each convolution layer, as ``Forest.of`` takes it."""
         return (self.window_depth,) * (len(self.hidden) + 1)
 
+    @property
+    def sees_names(self) -> bool:
+        """Whether it matters what things are called."""
+        return super().sees_names or self.token_channels > 0
+
     def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
         """Share the windows of trees."""
-        return Forest.of(trees, vocabulary, self.depths)
+        bags: Feature | None = "leaves" if self.token_channels else None
+        return Forest.of(trees, vocabulary, self.depths, bags=bags)
 
 
 @dataclass(frozen=True)
@@ -152,6 +165,16 @@ class TreeCaps(Network):
         groups = outputs // size if config.per_channel else 1
         statics = 1 if config.pooling == "max" else groups * config.statics
         routing = (config.code_iterations, config.squash)
+        self.tokens: TokenCapsules | None = None
+        if config.token_channels:
+            self.tokens = TokenCapsules(
+                config.token_features,
+                config.vector_size,
+                config.token_channels,
+                size,
+                config.squash,
+            )
+            statics += config.token_channels
         self.secondary: CapsuleLayer | None = None
         if config.secondary:
             self.secondary = CapsuleLayer(
@@ -175,6 +198,9 @@ class TreeCaps(Network):
             static = dynamic_max_pooling(primary, batch.window, batch.bounds)
         else:
             static = self.variable_to_static(primary, batch.window, count, weight, batch.bounds)
+        if self.tokens:
+            assert batch.bags is not None
+            static = torch.cat([static, self.tokens(batch.bags)], 1)
         below = self.secondary(static)[0] if self.secondary else static
         code, coupling = self.code(below)
         windows = self.decoder.shares(batch) if self.decoder and self.training else None
@@ -194,8 +220,10 @@ class TreeCaps(Network):
         return functional.kl_div(rebuilt, answer.windows, reduction="batchmean")
 
     def look_at(self, forest: Forest) -> None:
-        """Let the decoder know the windows of the training programs."""
-        if self.decoder is not None:
+        """Let the decoder know the windows of the training programs, and tokens theirs."""
+        if self.tokens:
+            self.tokens.learn_features(forest)
+        if self.decoder:
             self.decoder.learn_windows(forest)
 
     def figures(self, answer: Answer, label: Tensor) -> dict[str, Tensor]:
@@ -212,11 +240,13 @@ class TreeCaps(Network):
         }
 
     def pace(self, name: str) -> float:
-        """Let code capsules learn as fast with many classes as with few.
+        """Let code capsules learn as fast with many classes as with few, and rare tokens faster.
 
         What reaches one is divided by the number of classes, and its weights are as many times
         larger, so steps of one size would move it less and less.
         """
+        if name == "tokens.vectors":
+            return _TOKEN_PACE
         return max(self.code.outputs / _FEW_CLASSES, 1) if name.startswith("code.") else 1.0
 
     @torch.no_grad()

@@ -1,0 +1,81 @@
+"""Static capsules of the tokens of programs, and of pairs of neighbouring ones."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from treecaps.data.distinct import compact
+from treecaps.data.forest import Forest
+from treecaps.nn.batch import BagTensors
+from treecaps.nn.squash import SquashForm, squash
+from treecaps.nn.weights import new_weight
+
+_LEAST_PROGRAMS = 2
+_UNUSED = torch.iinfo(torch.long).max
+
+
+class TokenCapsules(nn.Module):
+    r"""Routes capsules of tokens, and of pairs of neighbouring ones, to a static one a channel.
+
+    .. math:: u_f = \mathrm{squash}(\tanh(W x_f + b)) \qquad
+        v = \mathrm{squash}\Bigl(\sum_f (1 + \ln n_f)\, u_f\Bigr)
+
+    for each of the known features f, with a vector :math:`x_f` of its own, that a program has
+    :math:`n_f` times; each channel by itself, as tree windows are with one static capsule.
+
+    Args:
+        features: How many features are known at most: those that most programs have.
+        inputs: The size of their vectors.
+        channels: C.
+        size: D_pvc, the size of a capsule.
+        form: The form of squash.
+    """
+
+    def __init__(
+        self, features: int, inputs: int, channels: int, size: int, form: SquashForm
+    ) -> None:
+        super().__init__()
+        self.channels, self.size, self.form = channels, size, form
+        self.vectors = new_weight(features, inputs, std=0.3)
+        self.linear = nn.Linear(inputs, channels * size)
+        # Hashes of the features, sorted; the places of those that there are not come last.
+        self.register_buffer("known", torch.full((features,), _UNUSED))
+        self.known: Tensor
+
+    def forward(self, bags: BagTensors) -> Tensor:
+        """Return the static capsules of B programs, ``[B, C, D_pvc]``."""
+        place, program, weight = self.find(bags)
+        distinct, number = map(torch.from_numpy, compact(place.numpy(), len(self.known)))
+        begins = torch.searchsorted(program, torch.arange(len(bags.offsets) - 1))
+        sums = functional.embedding_bag(
+            number,
+            self.capsules(distinct).flatten(1),
+            begins,
+            mode="sum",
+            per_sample_weights=weight,
+        )
+        return squash(sums.view(-1, self.size, self.channels), self.form, dim=1).mT
+
+    def capsules(self, place: Tensor) -> Tensor:
+        """Return the capsules ``[F, D_pvc, C]`` of features."""
+        outputs = self.linear(self.vectors[place]).tanh()
+        return squash(outputs.view(-1, self.size, self.channels), self.form, dim=1)
+
+    def find(self, bags: BagTensors) -> tuple[Tensor, Tensor, Tensor]:
+        """Return ``[P]`` each: the known features, whose programs they are, and how they weigh."""
+        place = torch.searchsorted(self.known, bags.feature).clamp(max=len(self.known) - 1)
+        there = self.known[place] == bags.feature
+        program = torch.arange(len(bags.offsets) - 1).repeat_interleave(bags.offsets.diff())
+        weight = 1 + bags.count[there].to(self.vectors.dtype).log()
+        return place[there], program[there], weight
+
+    @torch.no_grad()
+    def learn_features(self, forest: Forest) -> None:
+        """Take over the features that most programs have; of equals, those of lower hashes."""
+        assert forest.bags is not None
+        features, programs = np.unique(forest.bags.feature, return_counts=True)
+        best = np.argsort(-programs, kind="stable")[: len(self.known)]
+        best = np.sort(best[programs[best] >= _LEAST_PROGRAMS])
+        self.known.fill_(_UNUSED)
+        self.known[: len(best)] = torch.from_numpy(features[best])
