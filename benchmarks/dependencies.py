@@ -88,7 +88,8 @@ def first_node(tree: Tree, line: int) -> int:
 
 def alike(network: TreeCaps, model: TrainedModel, tree: Tree, statement: Any) -> Matrix:
     """Return the cosines of what statements have to do with the static capsules."""
-    forest, rows = Forest.with_rows(tree, model.vocabulary, network.config.depths)
+    config = network.config
+    forest, rows = Forest.with_rows(tree, model.vocabulary, config.depths, bags=config.bags)
     (shares,), _ = network.routes(Batch.of(forest))
     each = shares.double().numpy()[rows] / forest.count[rows, None]
     parts = np.zeros((int(statement.max()) + 1, each.shape[1]))

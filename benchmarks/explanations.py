@@ -41,6 +41,7 @@ def areas(
     """Return the areas of deletion and insertion of nodes in an order."""
     (network,) = model.members
     assert isinstance(network, TreeCaps)
+    assert network.tokens is None, "nodes cannot be taken from capsules of tokens"
     batch = Batch.of(Forest.node_by_node(tree, model.vocabulary, network.config.depths))
     number = model.labels.index(label)
     with torch.no_grad():

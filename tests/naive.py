@@ -1,11 +1,16 @@
 """The network for one tree at a time, with capsules for every node: slow and obvious."""
 
+import math
+from collections import Counter
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
+import xxhash
 from torch import Tensor
 
 from treecaps.data.vocabulary import Vocabulary
+from treecaps.models.token_capsules import TokenCapsules
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.tree_convolution import TreeConvolution
 from treecaps.syntax.names import is_name
@@ -21,6 +26,7 @@ class Nodes(NamedTuple):
     window: Tensor
     member: Tensor
     weights: Tensor  # [M, 3]
+    words: list[str]  # of the leaves, in order
 
 
 def nodes_of(tree: Tree, vocabulary: Vocabulary, depth: int) -> Nodes:
@@ -51,12 +57,18 @@ def nodes_of(tree: Tree, vocabulary: Vocabulary, depth: int) -> Nodes:
             tokens[node] = tuple(
                 vocabulary.number_token(part) for part in split_token(text, name=is_name(name))
             )
+    words = []
+    for node, name in enumerate(tree.kind_names()):
+        if word := tree.token(node):
+            said = split_token(word.encode(), name=True)
+            words.append(" ".join(said) if is_name(name) else word)
     return Nodes(
         torch.tensor(kind),
         tokens,
         torch.tensor([row[0] for row in rows]),
         torch.tensor([row[1] for row in rows]),
         torch.tensor([row[2:] for row in rows], dtype=torch.float64),
+        words,
     )
 
 
@@ -117,6 +129,19 @@ def route(predictions: Tensor, t: int, form: str) -> tuple[Tensor, Tensor]:
     return z, gamma
 
 
+def token_capsules(layer: TokenCapsules, words: list[str], form: str) -> Tensor:
+    """Add up the capsules of known words and pairs of neighbours, each channel by itself."""
+    features = Counter([(word,) for word in words] + list(pairwise(words)))
+    known = {feature: place for place, feature in enumerate(layer.known.tolist())}
+    total = torch.zeros(layer.channels, layer.size, dtype=layer.vectors.dtype)
+    for feature, times in features.items():
+        digest = xxhash.xxh3_64_intdigest("\0".join(feature).encode()) - (1 << 63)
+        if digest in known:
+            y = (layer.linear.weight @ layer.vectors[known[digest]] + layer.linear.bias).tanh()
+            total = total + (1 + math.log(times)) * squash(y.view(layer.size, -1).T, form)
+    return squash(total, form)
+
+
 def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tensor]:
     """Return the code capsules, the coupling to them and the static capsules of one tree."""
     config = network.config
@@ -155,6 +180,8 @@ def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tens
             m = gate[:, None].expand(-1, channels).reshape(-1)
             parts = [variable_to_static(u.flatten(0, 1), m, *options)[0]]
         static = torch.cat(parts)
+    if network.tokens is not None:
+        static = torch.cat([static, token_capsules(network.tokens, nodes.words, config.squash)])
     below = static
     for layer in [layer for layer in (network.secondary, network.code) if layer is not None]:
         shape = (len(below), -1, layer.outputs, layer.output_size)

@@ -10,9 +10,17 @@ import torch
 import treecaps
 from tests.conftest import EXAMPLES
 from tests.training.examples import example_labels, example_trees, small
+from treecaps.data.bags import find_leaves
 from treecaps.data.forest import Forest
 from treecaps.errors import MissingExtraError, UsageError
-from treecaps.explanation.attribution import METHODS, Method, attribute, spread, to_tokens
+from treecaps.explanation.attribution import (
+    METHODS,
+    Method,
+    attribute,
+    spread,
+    to_leaves,
+    to_tokens,
+)
 from treecaps.explanation.explanation import explain
 from treecaps.models.trained import TrainedModel, load
 from treecaps.models.treecaps import TreeCaps
@@ -142,3 +150,58 @@ def test_gradients_need_an_extra(model: TrainedModel, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "captum.attr", None)
     with pytest.raises(MissingExtraError, match=r"treecaps\[explain\]"):
         explain(model, EXAMPLES[0], method="gradients")
+
+
+@pytest.fixture(scope="module")
+def with_tokens() -> TrainedModel:
+    preset = small("epochs=5", "token_channels=6", "token_features=300")
+    return train(example_trees(), example_labels(), preset=preset)
+
+
+def test_tokens_have_their_part_by_routing(with_tokens: TrainedModel) -> None:
+    for path in EXAMPLES[::12]:
+        found = explain(with_tokens, path)
+        assert found.nodes.sum() == pytest.approx(found.answer.length, abs=1e-4)
+    (network,) = with_tokens.members
+    assert isinstance(network, TreeCaps)
+    windows = network.config.channels * network.config.slices // network.config.capsule_size
+    tree = found.tree
+    routes = {route.capsule: route for route in found.routes}
+    of_tokens = [route for capsule, route in routes.items() if capsule >= windows]
+    assert of_tokens
+    leaves = {leaf for _, both in find_leaves(tree) for leaf in both}
+    assert all(node in leaves for route in of_tokens for node, _ in route.nodes)
+
+
+def test_tokens_have_their_part_by_gradients(with_tokens: TrainedModel) -> None:
+    (network,) = with_tokens.members
+    assert isinstance(network, TreeCaps)
+    assert network.tokens is not None
+    tree = example_trees()[0]
+    number = with_tokens.labels.index("gcd")
+    weights = (network.vectors, network.tokens.vectors)
+    kept = [weight.detach().clone() for weight in weights]
+    with torch.no_grad():
+        network.vectors.mul_(0.1)
+        whole = with_tokens.scores(with_tokens.forest([tree]))[0, number].item()
+        found = attribute(with_tokens, tree, "gcd", "gradients")
+        network.vectors.zero_()
+        network.tokens.vectors.zero_()
+        without = with_tokens.scores(with_tokens.forest([tree]))[0, number].item()
+        for weight, value in zip(weights, kept, strict=True):
+            weight.copy_(value)
+    assert found.sum() == pytest.approx(whole - without, abs=2e-3)
+
+
+def test_features_share_with_their_leaves() -> None:
+    tree = treecaps.parse_code("a + a\n", "python")
+    features = find_leaves(tree)
+    names = [[tree.token(leaf) for leaf in leaves] for _, leaves in features]
+    assert names == [["a"], ["+"], ["a"], ["a", "+"], ["+", "a"]]
+    hashes = [feature for feature, _ in features]
+    assert hashes[0] == hashes[2]
+    plus, pair = hashes[1], hashes[4]
+    found = to_leaves(tree, torch.tensor([hashes[0], plus, pair]), np.array([1.0, 2.0, 0.5]))
+    leaf = np.flatnonzero(tree.child_count == 0)
+    np.testing.assert_allclose(found[leaf], [0.5, 2.25, 0.75])
+    assert found.sum() == pytest.approx(3.5)

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ import treecaps.nn.variable_to_static as routing
 from tests.conftest import EXAMPLES
 from tests.naive import naive_forward, nodes_of
 from tests.trees import random_trees
+from treecaps.data.bags import find_leaves
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
@@ -45,6 +47,10 @@ VARIANTS = {
     "stacked deep windows": replace(SMALL, hidden=(7,), window_depth=3),
     "gated": replace(SMALL, gated=True),
     "tokens": replace(SMALL, nodes="kinds+tokens", hidden=(5,)),
+    "token capsules": replace(SMALL, token_channels=3, token_features=60),
+    "token capsules, secondary": replace(
+        SMALL, per_channel=True, token_channels=5, token_features=500, secondary=4
+    ),
     "log counts": replace(SMALL, counts="log", gated=True, per_channel=True, hidden=(5,)),
 }
 CLASSES = 3
@@ -59,7 +65,9 @@ def assert_equals_naive(config: TreeCapsConfig, trees: list[Tree], scale: float 
     for name, weights in network.named_parameters():
         if "bias" in name or "gate" in name:  # these begin at zero, where errors would not show
             torch.nn.init.normal_(weights, std=0.3 * scale)
-    batch = Batch.of(Forest.of(trees, vocabulary, config.depths), torch.float64)
+    forest = config.forest(trees, vocabulary)
+    network.look_at(forest)
+    batch = Batch.of(forest, torch.float64)
     found = network(batch)
     every = [naive_forward(network, nodes_of(t, vocabulary, config.window_depth)) for t in trees]
     code, coupling, static = (torch.stack(parts) for parts in zip(*every, strict=True))
@@ -126,7 +134,7 @@ def test_a_program_says_the_same_alone_and_in_company() -> None:
 
 
 def batch_of(trees: list[Tree], vocabulary: Vocabulary, config: TreeCapsConfig) -> Batch:
-    return Batch.of(Forest.of(trees, vocabulary, config.depths), torch.float64)
+    return Batch.of(config.forest(trees, vocabulary), torch.float64)
 
 
 @pytest.mark.parametrize("per_channel", [False, True])
@@ -162,9 +170,12 @@ def test_node_by_node_it_says_the_same(variant: str) -> None:
     network = TreeCaps(config, len(vocabulary), CLASSES, len(vocabulary.tokens)).double()
     if network.gate:
         torch.nn.init.normal_(network.gate.weight)
-    batch = Batch.of(Forest.node_by_node(tree, vocabulary, config.depths), torch.float64)
+    alone = Forest.node_by_node(tree, vocabulary, config.depths, bags=config.bags)
+    batch = Batch.of(alone, torch.float64)
     assert len(batch.symbols.kind) == len(tree)
-    expected = network(batch_of([tree], vocabulary, config)).code
+    forest = config.forest([tree, tree], vocabulary)  # what one program has alone is not known
+    network.look_at(forest)
+    expected = network(Batch.of(forest.select([0]), torch.float64)).code
     assert close(network(batch).code, expected)
     assert close(network(batch, network.symbol_vectors(batch.symbols)).code, expected)
     assert not close(
@@ -180,14 +191,15 @@ def test_routes_lead_back_to_windows(variant: str) -> None:
     torch.manual_seed(0)
     network = TreeCaps(config, len(vocabulary), CLASSES, len(vocabulary.tokens)).double()
     batch = batch_of(trees, vocabulary, config)
+    network.look_at(config.forest(trees, vocabulary))
     shares, code_shares = network.routes(batch)
     answer = network(batch)
     assert close(code_shares.sum(1), torch.ones(2, CLASSES).double())
     for program, (share, static) in enumerate(zip(shares, answer.static, strict=True)):
         begin, end = batch.bounds[program], batch.bounds[program + 1]
         there = static.norm(dim=1) > 0
-        assert share.shape == (end - begin, len(static))
-        assert close(share.sum(0), there.double())
+        assert share.shape == (end - begin, len(static) - config.token_channels)
+        assert close(share.sum(0), there[: share.shape[1]].double())
         if config.secondary:
             continue
         # What leads to a class is what its capsule is a sum of.
@@ -218,6 +230,7 @@ def test_maxima_have_no_routes() -> None:
 _LARGE = """
 import resource, sys
 import numpy as np, torch
+from treecaps.data.bags import find_leaves
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.treecaps import TreeCapsConfig
@@ -275,3 +288,44 @@ def test_code_capsules_learn_as_fast_with_many_classes() -> None:
             moved.append(network.code(below)[0][0, 0])
     # A step of that size in every weight moves a capsule as far.
     torch.testing.assert_close(moved[2], moved[1])
+
+
+def test_capsules_of_tokens_come_from_the_features_that_they_are_due_to() -> None:
+    config = VARIANTS["token capsules"]
+    trees = [parse_file(path) for path in EXAMPLES[:8]]
+    vocabulary = Vocabulary.of(trees)
+    torch.manual_seed(0)
+    network = TreeCaps(config, len(vocabulary), CLASSES).double()
+    network.look_at(config.forest(trees, vocabulary))
+    layer = network.tokens
+    assert layer is not None
+    bags = batch_of(trees[:1], vocabulary, config).bags
+    assert bags is not None
+    features, shares = layer.shares(bags)
+    whole = layer(bags)[0]
+    assert close(shares.sum(0), torch.ones(config.token_channels).double())
+    place, _, weight = layer.find(bags)
+    assert features.tolist() == layer.known[place].tolist()
+    units = layer.capsules(layer.vectors[place]) * weight[:, None, None]
+    sums = units.sum(0).T  # [C, D]
+    along = (units * (sums / sums.norm(dim=1, keepdim=True)).T).sum(1) / sums.norm(dim=1)
+    assert close(shares, along)
+    norm = sums.norm(dim=1, keepdim=True)
+    assert close(whole, norm / (1 + norm**2) * sums)
+    other = layer(bags, torch.zeros(len(place), config.vector_size).double())
+    assert not close(other[0], whole)
+
+
+def test_tokens_of_one_program_alone_are_not_known() -> None:
+    config = VARIANTS["token capsules"]
+    trees = [parse_file(path) for path in EXAMPLES[:8]]
+    vocabulary = Vocabulary.of(trees)
+    network = TreeCaps(replace(config, token_features=100_000), len(vocabulary), CLASSES)
+    network.look_at(config.forest(trees, vocabulary))
+    programs = Counter(
+        feature for tree in trees for feature in {feature for feature, _ in find_leaves(tree)}
+    )
+    expected = sorted(feature for feature, count in programs.items() if count > 1)
+    assert network.tokens is not None
+    assert network.tokens.known[: len(expected)].tolist() == expected
+    assert (network.tokens.known[len(expected) :] == 2**63 - 1).all()

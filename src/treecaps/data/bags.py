@@ -82,9 +82,22 @@ class BagTable:
     def _hash(self, words: tuple[str, ...]) -> int:
         found = self._hashes.get(words)
         if found is None:
-            digest = xxhash.xxh3_64_intdigest("\0".join(words).encode("utf-8", "surrogatepass"))
-            found = self._hashes[words] = digest - (1 << 63)
+            found = self._hashes[words] = _digest(words)
         return found
+
+
+def _digest(words: tuple[str, ...]) -> int:
+    digest = xxhash.xxh3_64_intdigest("\0".join(words).encode("utf-8", "surrogatepass"))
+    return digest - (1 << 63)
+
+
+def find_leaves(tree: Tree) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the features ``leaves`` of a tree as they occur, each with the leaves it is of."""
+    leaves, words = leaf_words(tree)
+    nodes = leaves.tolist()
+    single = [(_digest((word,)), (node,)) for node, word in zip(nodes, words, strict=True)]
+    pairs = zip(pairwise(words), pairwise(nodes), strict=True)
+    return single + [(_digest(both), leaves_of_both) for both, leaves_of_both in pairs]
 
 
 def _tokens(tree: Tree) -> Iterator[tuple[str, ...]]:

@@ -144,16 +144,26 @@ class Forest:
 
     @classmethod
     def with_rows(
-        cls, tree: Tree, vocabulary: Vocabulary, depths: Sequence[int] = (2,)
+        cls,
+        tree: Tree,
+        vocabulary: Vocabulary,
+        depths: Sequence[int] = (2,),
+        *,
+        bags: Feature | None = None,
     ) -> tuple["Forest", Longs]:
         """Share the windows of one tree, and tell of each node which row of the forest is its."""
-        builder = _Builder(vocabulary, depths, regions=False, tables=())
+        builder = _Builder(vocabulary, depths, False, [BagTable(bags)] if bags else [])
         rows = builder.add([tree])
         return builder.forest(), rows
 
     @classmethod
     def node_by_node(
-        cls, tree: Tree, vocabulary: Vocabulary, depths: Sequence[int] = (2,)
+        cls,
+        tree: Tree,
+        vocabulary: Vocabulary,
+        depths: Sequence[int] = (2,),
+        *,
+        bags: Feature | None = None,
     ) -> "Forest":
         """Give every node of a tree a symbol and windows of its own, in the order of the nodes.
 
@@ -169,6 +179,9 @@ class Forest:
                 subtree, _ = nodes.number_subtrees(subtree)
             layers.append(nodes.windows_of(every, depth, every)[0])
         count = np.bincount(subtree)[subtree]
+        counted = BagTable(bags) if bags else None
+        if counted:
+            counted.add(tree, nodes.symbol)
         return cls(
             table.symbols().select(nodes.symbol),
             tuple(layers),
@@ -178,6 +191,7 @@ class Forest:
             np.zeros(len(tree), np.int64),
             (tree.language,),
             (1 / count).astype(np.float32),
+            bags=counted.bags() if counted else None,
         )
 
     def __len__(self) -> int:

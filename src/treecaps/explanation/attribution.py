@@ -1,5 +1,6 @@
 """How much each node of a program has to do with a class."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Literal, get_args
 
@@ -8,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from treecaps.data.bags import find_leaves
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import MissingExtraError, UsageError
@@ -57,11 +59,15 @@ def attribute(
     return total
 
 
-def score_of(network: TreeCaps, batch: Batch, number: int) -> Callable[[Tensor], Tensor]:
-    """Return what makes lengths of a code capsule ``[k]`` of k versions of the nodes' vectors."""
+def score_of(network: TreeCaps, batch: Batch, number: int) -> Callable[..., Tensor]:
+    """Return what makes lengths of a code capsule ``[k]`` of k versions of all vectors.
 
-    def score(versions: Tensor) -> Tensor:
-        return torch.stack([network(batch, vectors).scores[0, number] for vectors in versions])
+    These are the vectors of nodes and, where there are capsules of tokens, those of tokens.
+    """
+
+    def score(*versions: Tensor) -> Tensor:
+        every = zip(*versions, strict=True)
+        return torch.stack([network(batch, *vectors).scores[0, number] for vectors in every])
 
     return score
 
@@ -73,27 +79,61 @@ def _by_gradients(
         from captum.attr import IntegratedGradients
     except ImportError:
         raise MissingExtraError("the method gradients", "explain") from None
-    batch = Batch.of(Forest.node_by_node(tree, vocabulary, network.config.depths))
+    config = network.config
+    batch = Batch.of(Forest.node_by_node(tree, vocabulary, config.depths, bags=config.bags))
     with torch.no_grad():
-        vectors = network.symbol_vectors(batch.symbols).unsqueeze(0)
-    found: Tensor = IntegratedGradients(score_of(network, batch, number)).attribute(
-        vectors, n_steps=_STEPS, internal_batch_size=1
+        vectors = [network.symbol_vectors(batch.symbols)]
+        if network.tokens and batch.bags:
+            place, _, _ = network.tokens.find(batch.bags)
+            vectors.append(network.tokens.vectors[place])
+    found: tuple[Tensor, ...] = IntegratedGradients(score_of(network, batch, number)).attribute(
+        tuple(one.unsqueeze(0) for one in vectors), n_steps=_STEPS, internal_batch_size=1
     )
-    return found[0].sum(1).double().numpy()
+    nodes, *tokens = (one[0].sum(1).double().numpy() for one in found)
+    if tokens and network.tokens:
+        nodes = nodes + to_leaves(tree, network.tokens.known[place], tokens[0])
+    return nodes
 
 
 def _by_routing(
     network: TreeCaps, tree: Tree, vocabulary: Vocabulary, number: int
 ) -> Contributions:
-    forest, rows = Forest.with_rows(tree, vocabulary, network.config.depths)
+    config = network.config
+    forest, rows = Forest.with_rows(tree, vocabulary, config.depths, bags=config.bags)
     batch = Batch.of(forest)
     (shares,), code_shares = network.routes(batch)
     with torch.no_grad():
-        length = network(batch).scores[0, number]
-    windows = (shares @ code_shares[0, :, number] * length).double().numpy()
-    reach = sum(depth - 1 for depth in network.config.depths)
+        due = code_shares[0, :, number] * network(batch).scores[0, number]
+    windows = (shares @ due[: shares.shape[1]]).double().numpy()
+    reach = sum(depth - 1 for depth in config.depths)
     # Nodes with the same window have the same part in it.
-    return spread(tree, (windows / forest.count)[rows], reach)
+    nodes = spread(tree, (windows / forest.count)[rows], reach)
+    if network.tokens and batch.bags:
+        features, token_shares = network.tokens.shares(batch.bags)
+        part = (token_shares @ due[shares.shape[1] :]).double().numpy()
+        nodes = nodes + to_leaves(tree, features, part)
+    return nodes
+
+
+def to_leaves(tree: Tree, features: Tensor, values: Contributions) -> Contributions:
+    """Share what is due to tokens and pairs of them among the leaves where they occur.
+
+    Args:
+        tree: The program.
+        features: ``[F]``, hashes.
+        values: ``[F]``, what is due to each.
+
+    Returns:
+        ``[n]``, to each occurrence as much, and to both leaves of a pair.
+    """
+    due = dict(zip(features.tolist(), values.tolist(), strict=True))
+    places = find_leaves(tree)
+    times = Counter(feature for feature, _ in places)
+    found = np.zeros(len(tree))
+    for feature, leaves in places:
+        for leaf in leaves:
+            found[leaf] += due.get(feature, 0.0) / times[feature] / len(leaves)
+    return found
 
 
 def spread(tree: Tree, windows: Contributions, reach: int) -> Contributions:

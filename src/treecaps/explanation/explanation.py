@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from treecaps.data.bags import find_leaves
 from treecaps.data.forest import Forest
 from treecaps.data.parallel import parse_programs
 from treecaps.errors import DataError, Failure, UsageError
@@ -160,16 +161,28 @@ def _routes(model: TrainedModel, tree: Tree, number: int) -> tuple[Route, ...]:
     assert isinstance(member, TreeCaps)
     if member.config.pooling == "max":
         return ()
-    forest, rows = Forest.with_rows(tree, model.vocabulary, member.config.depths)
-    (shares,), code_shares = member.routes(Batch.of(forest))
+    config = member.config
+    forest, rows = Forest.with_rows(tree, model.vocabulary, config.depths, bags=config.bags)
+    batch = Batch.of(forest)
+    (shares,), code_shares = member.routes(batch)
     first = np.zeros(len(forest.count), np.int64)
     first[rows[::-1]] = np.arange(len(tree))[::-1]
     found = []
     strongest = code_shares[0, :, number].topk(min(_ROUTES, code_shares.shape[1]))
+    if member.tokens and batch.bags:
+        # Capsules of tokens come from features, each of which first occurs at some leaf.
+        features, of_tokens = member.tokens.shares(batch.bags)
+        occurs = {feature: leaves[0] for feature, leaves in reversed(find_leaves(tree))}
+        leaves = np.array([occurs[feature] for feature in features.tolist()], np.int64)
     for share, capsule in zip(*(part.tolist() for part in strongest), strict=True):
-        of_it = shares[:, capsule]
+        windows = shares.shape[1]
+        of_it, where = (
+            (shares[:, capsule], first)
+            if capsule < windows
+            else (of_tokens[:, capsule - windows], leaves)
+        )
         best = of_it.topk(min(_SOURCES, len(of_it)))
-        places = first[best.indices.numpy()].tolist()
+        places = where[best.indices.numpy()].tolist()
         nodes = tuple(zip(places, best.values.tolist(), strict=True))
         found.append(Route(capsule, share, nodes))
     return tuple(found)

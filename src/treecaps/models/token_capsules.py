@@ -43,23 +43,43 @@ class TokenCapsules(nn.Module):
         self.register_buffer("known", torch.full((features,), _UNUSED))
         self.known: Tensor
 
-    def forward(self, bags: BagTensors) -> Tensor:
-        """Return the static capsules of B programs, ``[B, C, D_pvc]``."""
+    def forward(self, bags: BagTensors, vectors: Tensor | None = None) -> Tensor:
+        """Return the static capsules of B programs, ``[B, C, D_pvc]``.
+
+        Args:
+            bags: Their features.
+            vectors: ``[F, V]``, other vectors for the distinct ones that are known, in order.
+        """
         place, program, weight = self.find(bags)
         distinct, number = map(torch.from_numpy, compact(place.numpy(), len(self.known)))
+        if vectors is None:
+            vectors = self.vectors[distinct]
         begins = torch.searchsorted(program, torch.arange(len(bags.offsets) - 1))
         sums = functional.embedding_bag(
             number,
-            self.capsules(distinct).flatten(1),
+            self.capsules(vectors).flatten(1),
             begins,
             mode="sum",
             per_sample_weights=weight,
         )
         return squash(sums.view(-1, self.size, self.channels), self.form, dim=1).mT
 
-    def capsules(self, place: Tensor) -> Tensor:
-        """Return the capsules ``[F, D_pvc, C]`` of features."""
-        outputs = self.linear(self.vectors[place]).tanh()
+    @torch.no_grad()
+    def shares(self, bags: BagTensors) -> tuple[Tensor, Tensor]:
+        """Tell what the static capsules of one program are due to.
+
+        Returns:
+            ``[F]``, hashes of the features that are known, sorted; and ``[F, C]``, how much of
+            each static capsule is due to each feature: 1 in all, or 0 where there is none.
+        """
+        place, _, weight = self.find(bags)
+        units = self.capsules(self.vectors[place])
+        along = (units * self(bags)[0].mT).sum(1) * weight.unsqueeze(1)
+        return self.known[place], along / along.sum(0).where(along.sum(0) != 0, 1)
+
+    def capsules(self, vectors: Tensor) -> Tensor:
+        """Return the capsules ``[F, D_pvc, C]`` of features with some vectors."""
+        outputs = self.linear(vectors).tanh()
         return squash(outputs.view(-1, self.size, self.channels), self.form, dim=1)
 
     def find(self, bags: BagTensors) -> tuple[Tensor, Tensor, Tensor]:

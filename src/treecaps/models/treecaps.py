@@ -90,10 +90,14 @@ class TreeCapsConfig(NetworkConfig):
         """Whether it matters what things are called."""
         return super().sees_names or self.token_channels > 0
 
+    @property
+    def bags(self) -> Feature | None:
+        """What is counted of programs beside their windows."""
+        return "leaves" if self.token_channels else None
+
     def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
         """Share the windows of trees."""
-        bags: Feature | None = "leaves" if self.token_channels else None
-        return Forest.of(trees, vocabulary, self.depths, bags=bags)
+        return Forest.of(trees, vocabulary, self.depths, bags=self.bags)
 
 
 @dataclass(frozen=True)
@@ -186,21 +190,23 @@ class TreeCaps(Network):
         if config.windows:
             self.decoder = Decoder(classes, config.code_size, config.windows)
 
-    def forward(self, batch: Batch, vectors: Tensor | None = None) -> Capsules:
+    def forward(
+        self, batch: Batch, vectors: Tensor | None = None, of_tokens: Tensor | None = None
+    ) -> Capsules:
         """Say all that the network makes of a batch of programs.
 
         Args:
             batch: The programs.
             vectors: ``[N, V]``, other vectors for their symbols than those that it has learned.
+            of_tokens: ``[F, V]``, likewise for their tokens and pairs of them; see
+                ``TokenCapsules``.
         """
         primary, count, weight = self._primary(batch, vectors)
         if self.config.pooling == "max":
             static = dynamic_max_pooling(primary, batch.window, batch.bounds)
         else:
             static = self.variable_to_static(primary, batch.window, count, weight, batch.bounds)
-        if self.tokens:
-            assert batch.bags is not None
-            static = torch.cat([static, self.tokens(batch.bags)], 1)
+        static = self._with_tokens(static, batch, of_tokens)
         below = self.secondary(static)[0] if self.secondary else static
         code, coupling = self.code(below)
         windows = self.decoder.shares(batch) if self.decoder and self.training else None
@@ -268,16 +274,25 @@ class TreeCaps(Network):
             For each program ``[n, S]``: how much of each static capsule is due to each of its n
             windows, in the order of the batch; and ``[B, S, classes]``, how much of each code
             capsule is due to each static capsule. What is due sums to 1; what points the other way
-            is negative.
+            is negative. Static capsules of tokens come after the S that come from windows, and
+            ``TokenCapsules.shares`` tells what they are due to.
         """
         if self.config.pooling == "max":
             raise UsageError("there are no routes where maxima are taken instead of routing")
         primary, count, weight = self._primary(batch)
         shares = self.variable_to_static.shares(primary, batch.window, count, weight, batch.bounds)
         static = self.variable_to_static(primary, batch.window, count, weight, batch.bounds)
+        static = self._with_tokens(static, batch)
         if self.secondary is None:
             return shares, self.code.shares(static)
         return shares, self.secondary.shares(static) @ self.code.shares(self.secondary(static)[0])
+
+    def _with_tokens(self, static: Tensor, batch: Batch, of_tokens: Tensor | None = None) -> Tensor:
+        """Add the static capsules of tokens, if there are any."""
+        if self.tokens is None:
+            return static
+        assert batch.bags is not None
+        return torch.cat([static, self.tokens(batch.bags, of_tokens)], 1)
 
     def _primary(
         self, batch: Batch, vectors: Tensor | None = None
