@@ -218,11 +218,12 @@ class Forest:
             programs: Which, in the order wanted.
             leave: Says of so many windows of the programs, one after the other, which to leave
                 out, and then the same of the features of bags. A program never loses all windows:
-                its first then stays. Without layers, no windows go.
+                its first then stays. Without layers, nothing goes.
         """
         programs = np.asarray(programs, np.int64)
         offsets, rows = select_runs(self.offsets, programs)
-        if leave and self.layers:
+        leave = leave if self.layers else None
+        if leave:
             kept = ~leave(len(rows))
             empty = np.add.reduceat(kept, offsets[:-1], dtype=np.int64) == 0
             kept[offsets[:-1][empty]] = True
