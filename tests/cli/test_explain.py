@@ -27,7 +27,7 @@ def test_json_has_lines_nodes_and_routes() -> None:
     found = json.loads(run("explain", GCD, "--json", "--label", "bubble-sort").stdout)
     assert found["explained"] == "bubble-sort"
     assert found["label"] == "gcd"
-    assert found["method"] == "routing"
+    assert found["method"] == "gradients"
     assert len(found["lines"]) == GCD.read_bytes().count(b"\n") + 1
     assert found["nodes_in_all"] == len(found["nodes"])
     text = GCD.read_bytes()

@@ -1,6 +1,5 @@
 """What nodes, tokens and lines have to do with an answer."""
 
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,7 @@ from tests.conftest import EXAMPLES
 from tests.training.examples import example_labels, example_trees, small
 from treecaps.data.bags import find_leaves
 from treecaps.data.forest import Forest
-from treecaps.errors import MissingExtraError, UsageError
+from treecaps.errors import UsageError
 from treecaps.explanation.attribution import (
     METHODS,
     Method,
@@ -38,7 +37,7 @@ def model() -> TrainedModel:
 
 def test_routes_lead_all_of_a_capsule_back(model: TrainedModel) -> None:
     for path in EXAMPLES[::10]:
-        found = explain(model, path)
+        found = explain(model, path, method="routing")
         assert found.method == "routing"
         assert found.nodes.shape == (len(found.tree),)
         assert found.nodes.sum() == pytest.approx(found.answer.length, abs=1e-4)
@@ -123,12 +122,12 @@ def test_other_classes_and_unknown_programs_are_explained_too(model: TrainedMode
     assert other.label == "gcd"
     with pytest.raises(UsageError, match="the model knows no class 'gcdd'; it knows a-star"):
         explain(model, tree, label="gcdd")
-    with pytest.raises(UsageError, match="there is no method 'x'; there are routing and"):
+    with pytest.raises(UsageError, match="there is no method 'x'; there are gradients and"):
         explain(model, tree, method="x")  # type: ignore[arg-type]
 
 
 def test_a_program_of_one_node(model: TrainedModel) -> None:
-    found = explain(model, Program.of("", "python"))
+    found = explain(model, Program.of("", "python"), method="routing")
     assert len(found.tree) == 1
     assert found.lines.tolist() == pytest.approx([found.answer.length], abs=1e-5)
 
@@ -146,10 +145,10 @@ def test_trees_by_another_front_end_are_refused(model: TrainedModel) -> None:
         explain(model, tree)
 
 
-def test_gradients_need_an_extra(model: TrainedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "captum.attr", None)
-    with pytest.raises(MissingExtraError, match=r"treecaps\[explain\]"):
-        explain(model, EXAMPLES[0], method="gradients")
+def test_large_programs_are_explained_by_routing(model: TrainedModel) -> None:
+    small, large = ("x = 1\n" * count for count in (10, 600))
+    for code, method in ((small, "gradients"), (large, "routing")):
+        assert explain(model, treecaps.parse_code(code, "python")).method == method
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +159,7 @@ def with_tokens() -> TrainedModel:
 
 def test_tokens_have_their_part_by_routing(with_tokens: TrainedModel) -> None:
     for path in EXAMPLES[::12]:
-        found = explain(with_tokens, path)
+        found = explain(with_tokens, path, method="routing")
         assert found.nodes.sum() == pytest.approx(found.answer.length, abs=1e-4)
     (network,) = with_tokens.members
     assert isinstance(network, TreeCaps)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from treecaps.explanation.attribution import Method
     from treecaps.explanation.explanation import Explanation
 
-_METHODS = ("routing", "gradients")
+_METHODS = ("gradients", "routing")
 _LINES = 400
 
 
@@ -26,9 +26,8 @@ _LINES = 400
 @click.option(
     "--method",
     type=click.Choice(_METHODS),
-    default=_METHODS[0],
-    show_default=True,
-    help="Follow what is routed to the class, or integrate gradients.",
+    help="Integrate gradients, or follow what is routed to the class; by default gradients, and"
+    " routing for programs of more than 2,000 nodes.",
 )
 @click.option(
     "--perturb",
@@ -47,7 +46,7 @@ def command(
     path: str,
     folder: Path,
     label: str | None,
-    method: "Method",
+    method: "Method | None",
     perturb: bool,
     html: Path | None,
     language: str | None,

@@ -12,23 +12,28 @@ from torch import Tensor
 from treecaps.data.bags import find_leaves
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
-from treecaps.errors import MissingExtraError, UsageError
+from treecaps.errors import UsageError
 from treecaps.models.architectures import architecture_of
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
 from treecaps.syntax.tree import Tree
 
-Method = Literal["routing", "gradients"]
+Method = Literal["gradients", "routing"]
 METHODS: tuple[Method, ...] = get_args(Method)
+MOST_NODES = 2000
+"""Of how large a program gradients are taken unless another method is asked for."""
 Contributions = NDArray[np.float64]
 
 _STEPS = 32
 
 
-def attribute(
-    model: TrainedModel, tree: Tree, label: str, method: Method = METHODS[0]
-) -> Contributions:
+def best_method(tree: Tree) -> Method:
+    """Return the method that tells most of a program in a moment."""
+    return "gradients" if len(tree) <= MOST_NODES else "routing"
+
+
+def attribute(model: TrainedModel, tree: Tree, label: str, method: Method) -> Contributions:
     """Return what each node of a tree adds to the length of a class's code capsule.
 
     Args:
@@ -75,10 +80,8 @@ def score_of(network: TreeCaps, batch: Batch, number: int) -> Callable[..., Tens
 def _by_gradients(
     network: TreeCaps, tree: Tree, vocabulary: Vocabulary, number: int
 ) -> Contributions:
-    try:
-        from captum.attr import IntegratedGradients
-    except ImportError:
-        raise MissingExtraError("the method gradients", "explain") from None
+    from captum.attr import IntegratedGradients
+
     config = network.config
     batch = Batch.of(Forest.node_by_node(tree, vocabulary, config.depths, bags=config.bags))
     with torch.no_grad():

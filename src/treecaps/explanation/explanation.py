@@ -11,10 +11,10 @@ from treecaps.data.forest import Forest
 from treecaps.data.parallel import parse_programs
 from treecaps.errors import DataError, Failure, UsageError
 from treecaps.explanation.attribution import (
-    METHODS,
     Contributions,
     Method,
     attribute,
+    best_method,
     to_tokens,
 )
 from treecaps.explanation.perturbation import Dimension, perturb
@@ -123,7 +123,7 @@ def explain(
     program: Program | Tree | str | Path,
     *,
     label: str | None = None,
-    method: Method = METHODS[0],
+    method: Method | None = None,
     dimensions: bool = False,
 ) -> Explanation:
     """Tell what of a program leads a model to its answer.
@@ -132,7 +132,7 @@ def explain(
         model: A model of treecaps.
         program: The program, its tree by the front end of the model, or its file.
         label: The class to explain; the model's best guess by default, also where that is unknown.
-        method: How; see ``attribute``.
+        method: How; see ``attribute``. By default gradients, and routing for a large program.
         dimensions: Whether to tell what the numbers of the code capsule stand for; see ``perturb``.
     """
     name = "program"
@@ -148,6 +148,7 @@ def explain(
         raise UsageError(f"the model wants a tree by {model.frontend}, not by {program.frontend}")
     said = answer(model, program, name)
     label = label or said.guess
+    method = method or best_method(program)
     nodes = attribute(model, program, label, method)
     routes = _routes(model, program, model.labels.index(label))
     tokens = to_tokens(program, nodes)
