@@ -129,15 +129,25 @@ def route(predictions: Tensor, t: int, form: str) -> tuple[Tensor, Tensor]:
     return z, gamma
 
 
+def mix(value: int, salt: int) -> int:
+    """The finisher of splitmix64, with whole numbers of any size."""
+    golden, every = 0x9E3779B97F4A7C15, (1 << 64) - 1
+    mixed = (value + salt * golden + golden) & every
+    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9 & every
+    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB & every
+    mixed ^= mixed >> 31
+    return mixed - (1 << 64) if mixed >> 63 else mixed
+
+
 def token_capsules(layer: TokenCapsules, words: list[str], form: str) -> Tensor:
     """Add up the capsules of known words and pairs of neighbours, each channel by itself."""
-    features = Counter([(word,) for word in words] + list(pairwise(words)))
+    hashes = [xxhash.xxh3_64_intdigest(word.encode()) - (1 << 63) for word in words]
+    features = Counter(hashes + [mix(one, other) for one, other in pairwise(hashes)])
     known = {feature: place for place, feature in enumerate(layer.known.tolist())}
     total = torch.zeros(layer.channels, layer.size, dtype=layer.vectors.dtype)
     for feature, times in features.items():
-        digest = xxhash.xxh3_64_intdigest("\0".join(feature).encode()) - (1 << 63)
-        if digest in known:
-            y = (layer.linear.weight @ layer.vectors[known[digest]] + layer.linear.bias).tanh()
+        if feature in known:
+            y = (layer.linear.weight @ layer.vectors[known[feature]] + layer.linear.bias).tanh()
             total = total + (1 + math.log(times)) * squash(y.view(layer.size, -1).T, form)
     return squash(total, form)
 

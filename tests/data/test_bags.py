@@ -8,10 +8,12 @@ import pytest
 
 import treecaps
 from tests.conftest import EXAMPLES
-from treecaps.data.bags import Bags, BagTable, Feature, find_leaves, leaf_words
+from treecaps.data.bags import Bags, BagTable, Feature, hash_leaves
 from treecaps.syntax.blind import blind
+from treecaps.syntax.names import is_name
 from treecaps.syntax.parse import parse_file
 from treecaps.syntax.program import Program
+from treecaps.syntax.subtokens import split_token
 from treecaps.syntax.tree import Tree
 
 
@@ -22,6 +24,16 @@ def bags_of(trees: list[Tree], feature: Feature) -> Bags:
     return table.bags()
 
 
+def words_of(tree: Tree) -> list[str]:
+    """Return what the leaves of a tree count by."""
+    found = []
+    for node, kind in enumerate(tree.kind_names()):
+        if text := tree.token(node):
+            words = " ".join(split_token(text.encode(), name=True))
+            found.append(words if is_name(kind) else text)
+    return found
+
+
 def test_leaves_are_counted_one_by_one_and_in_pairs() -> None:
     trees = [parse_file(path) for path in EXAMPLES[::5]]
     bags = bags_of(trees, "leaves")
@@ -29,26 +41,32 @@ def test_leaves_are_counted_one_by_one_and_in_pairs() -> None:
         counts = dict(
             zip(bags.feature[begin:end].tolist(), bags.count[begin:end].tolist(), strict=True)
         )
-        assert counts == Counter(feature for feature, _ in find_leaves(tree))
-        _, words = leaf_words(tree)
-        assert len(counts) == len({*words} | {*pairwise(words)})
-        assert sum(counts.values()) == 2 * len(words) - 1
+        words = words_of(tree)
+        _, single, pairs = hash_leaves(tree)
+        named = {
+            **dict(zip(single.tolist(), words, strict=True)),
+            **dict(zip(pairs.tolist(), pairwise(words), strict=True)),
+        }
+        expected: Counter[str | tuple[str, str]] = Counter(words)
+        expected.update(pairwise(words))
+        assert {named[feature]: count for feature, count in counts.items()} == expected
 
 
-def test_words_are_texts_and_names_their_words() -> None:
-    tree = treecaps.parse_code("int maxValue = v17 + 0x1F; // what\n", "c")
-    leaves, words = leaf_words(tree)
-    assert words == ["int", "max value", "=", "<unknown>", "+", "0x1F", ";"]
-    assert [tree.token(leaf) for leaf in leaves.tolist()][1] == "maxValue"
+def test_which_leaf_comes_first_matters() -> None:
+    one, other = (hash_leaves(treecaps.parse_code(code, "c"))[2] for code in ("a--;", "--a;"))
+    assert one[0] != other[0]
+    assert hash_leaves(treecaps.parse_code("", "c"))[2].tolist() == []
 
 
 def test_renaming_leaves_the_words_of_what_says_nothing() -> None:
     code = "def f1(x1):\n    return x1 + f1(x1)\n"
     renamed = "def g7(y9):\n    return y9 + g7(y9)\n"
-    one, other = (leaf_words(treecaps.parse_code(text, "python"))[1] for text in (code, renamed))
-    assert one == other
-    blinded = treecaps.parse_code(blind(Program.of(code, "python")).text, "python")
-    assert leaf_words(blinded)[1] == one
+    blinded = blind(Program.of(code, "python")).text
+    one, *others = (
+        hash_leaves(treecaps.parse_code(text, "python")) for text in (code, renamed, blinded)
+    )
+    for other in others:
+        assert all(np.array_equal(mine, theirs) for mine, theirs in zip(one, other, strict=True))
 
 
 @pytest.mark.parametrize("feature", ["tokens", "leaves", "windows"])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import treecaps.data.forest as module
 from tests.conftest import EXAMPLES
 from tests.trees import random_trees
+from treecaps.data.distinct import mix
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.syntax.parse import parse_file
@@ -133,7 +134,6 @@ def test_weights_of_a_window_of_depth_two() -> None:
 
 def test_hash_collisions_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a hash that deceives at first, equal numbers still mean equal windows."""
-    mix = module._mix
 
     def poor(values: Any, salt: Any) -> Any:
         return values % 2 if np.ndim(salt) == 0 and salt in (0, 1) else mix(values, salt)
@@ -141,7 +141,7 @@ def test_hash_collisions_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     trees = [parse_file(path) for path in EXAMPLES[:6]]
     vocabulary = Vocabulary.of(trees)
     expected = contents(Forest.of(trees, vocabulary))
-    monkeypatch.setattr(module, "_mix", poor)
+    monkeypatch.setattr(module, "mix", poor)
     assert contents(Forest.of(trees, vocabulary)) == expected
 
 

@@ -9,7 +9,7 @@ import torch
 import treecaps
 from tests.conftest import EXAMPLES
 from tests.training.examples import example_labels, example_trees, small
-from treecaps.data.bags import find_leaves
+from treecaps.data.bags import hash_leaves
 from treecaps.data.forest import Forest
 from treecaps.errors import UsageError
 from treecaps.explanation.attribution import (
@@ -168,7 +168,7 @@ def test_tokens_have_their_part_by_routing(with_tokens: TrainedModel) -> None:
     routes = {route.capsule: route for route in found.routes}
     of_tokens = [route for capsule, route in routes.items() if capsule >= windows]
     assert of_tokens
-    leaves = {leaf for _, both in find_leaves(tree) for leaf in both}
+    leaves = set(hash_leaves(tree)[0].tolist())
     assert all(node in leaves for route in of_tokens for node, _ in route.nodes)
 
 
@@ -194,13 +194,12 @@ def test_tokens_have_their_part_by_gradients(with_tokens: TrainedModel) -> None:
 
 def test_features_share_with_their_leaves() -> None:
     tree = treecaps.parse_code("a + a\n", "python")
-    features = find_leaves(tree)
-    names = [[tree.token(leaf) for leaf in leaves] for _, leaves in features]
-    assert names == [["a"], ["+"], ["a"], ["a", "+"], ["+", "a"]]
-    hashes = [feature for feature, _ in features]
-    assert hashes[0] == hashes[2]
-    plus, pair = hashes[1], hashes[4]
-    found = to_leaves(tree, torch.tensor([hashes[0], plus, pair]), np.array([1.0, 2.0, 0.5]))
-    leaf = np.flatnonzero(tree.child_count == 0)
+    leaf, single, pairs = hash_leaves(tree)
+    assert [tree.token(node) for node in leaf.tolist()] == ["a", "+", "a"]
+    assert single[0] == single[2]
+    due = {single[0]: 1.0, single[1]: 2.0, pairs[1]: 0.5}
+    features = sorted(due)
+    values = np.array([due[feature] for feature in features])
+    found = to_leaves(tree, torch.tensor(features), values)
     np.testing.assert_allclose(found[leaf], [0.5, 2.25, 0.75])
     assert found.sum() == pytest.approx(3.5)

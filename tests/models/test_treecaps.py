@@ -3,6 +3,7 @@ import sys
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ import treecaps.nn.variable_to_static as routing
 from tests.conftest import EXAMPLES
 from tests.naive import naive_forward, nodes_of
 from tests.trees import random_trees
-from treecaps.data.bags import find_leaves
+from treecaps.data.bags import hash_leaves
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
@@ -230,7 +231,7 @@ def test_maxima_have_no_routes() -> None:
 _LARGE = """
 import resource, sys
 import numpy as np, torch
-from treecaps.data.bags import find_leaves
+from treecaps.data.bags import hash_leaves
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.treecaps import TreeCapsConfig
@@ -323,7 +324,7 @@ def test_tokens_of_one_program_alone_are_not_known() -> None:
     network = TreeCaps(replace(config, token_features=100_000), len(vocabulary), CLASSES)
     network.look_at(config.forest(trees, vocabulary))
     programs = Counter(
-        feature for tree in trees for feature in {feature for feature, _ in find_leaves(tree)}
+        feature for tree in trees for feature in {*np.concatenate(hash_leaves(tree)[1:]).tolist()}
     )
     expected = sorted(feature for feature, count in programs.items() if count > 1)
     assert network.tokens is not None

@@ -1,9 +1,9 @@
 """``Bags``: programs as features with counts, each feature known by its hash."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -11,10 +11,9 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from treecaps.data.distinct import Longs
+from treecaps.data.distinct import Longs, mix
 from treecaps.data.symbols import select_runs
-from treecaps.syntax.names import is_name
-from treecaps.syntax.subtokens import split_token
+from treecaps.syntax.subtokens import kinds_that_are_names, split_token
 from treecaps.syntax.tree import Tree
 
 Bools = NDArray[np.bool_]
@@ -58,16 +57,19 @@ class BagTable:
     """Gathers the features of trees."""
 
     def __init__(self, feature: Feature) -> None:
-        self._spell = _SPELLERS[feature]
+        self._feature = feature
         self._hashes: dict[tuple[str, ...], int] = {}
         self._found: list[tuple[Longs, Longs]] = []
 
     def add(self, tree: Tree, _: Longs) -> None:
         """Add a program."""
-        counts = Counter(map(self._hash, self._spell(tree)))
-        features = sorted(counts)
-        numbers = [counts[feature] for feature in features]
-        self._found.append((np.array(features, np.int64), np.array(numbers, np.int64)))
+        if self._feature == "leaves":
+            _, single, pairs = hash_leaves(tree)
+            every = np.concatenate([single, pairs])
+        else:
+            spell = _tokens if self._feature == "tokens" else _windows
+            every = np.array(list(map(self._hash, spell(tree))), np.int64)
+        self._found.append(np.unique(every, return_counts=True))
 
     def bags(self) -> Bags:
         """Return all that was added."""
@@ -82,52 +84,40 @@ class BagTable:
     def _hash(self, words: tuple[str, ...]) -> int:
         found = self._hashes.get(words)
         if found is None:
-            found = self._hashes[words] = _digest(words)
+            text = "\0".join(words).encode("utf-8", "surrogatepass")
+            found = self._hashes[words] = _digest(text)
         return found
 
 
-def _digest(words: tuple[str, ...]) -> int:
-    digest = xxhash.xxh3_64_intdigest("\0".join(words).encode("utf-8", "surrogatepass"))
-    return digest - (1 << 63)
+def _digest(text: bytes) -> int:
+    return xxhash.xxh3_64_intdigest(text) - (1 << 63)
 
 
-def find_leaves(tree: Tree) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the features ``leaves`` of a tree as they occur, each with the leaves it is of."""
-    leaves, words = leaf_words(tree)
-    nodes = leaves.tolist()
-    single = [(_digest((word,)), (node,)) for node, word in zip(nodes, words, strict=True)]
-    pairs = zip(pairwise(words), pairwise(nodes), strict=True)
-    return single + [(_digest(both), leaves_of_both) for both, leaves_of_both in pairs]
+def hash_leaves(tree: Tree) -> tuple[Longs, Longs, Longs]:
+    """Hash the leaves of a tree that have a text, and neighbouring ones together.
+
+    A name counts by its words, and a name that says nothing is like any other such name, so that
+    renaming in whatever way leaves the same; any other leaf is its text.
+
+    Returns:
+        ``[L]``, the leaves, in order; ``[L]``, their hashes; and those of each with the next.
+    """
+    leaves = np.flatnonzero((tree.child_count == 0) & (tree.end > tree.start))
+    text, names = tree.text, kinds_that_are_names(tree.kinds)[tree.kind[leaves]].tolist()
+    spans = zip(tree.start[leaves].tolist(), tree.end[leaves].tolist(), names, strict=True)
+    hashes = [_hash_leaf(text[start:end], name) for start, end, name in spans]
+    single = np.array(hashes, np.int64)
+    return leaves, single, mix(single[:-1], single[1:])
+
+
+@lru_cache(1 << 16)
+def _hash_leaf(text: bytes, name: bool) -> int:
+    return _digest(" ".join(split_token(text, name=True)).encode() if name else text)
 
 
 def _tokens(tree: Tree) -> Iterator[tuple[str, ...]]:
     words: Iterable[str] = _TOKEN.findall(tree.text.decode("utf-8", "replace"))
     words = list(words)
-    for word in words:
-        yield (word,)
-    yield from pairwise(words)
-
-
-def leaf_words(tree: Tree) -> tuple[Longs, list[str]]:
-    """Return the leaves of a tree that have a text, in order, and the words of each.
-
-    A name is its words in lower case, and a name that says nothing is ``UNKNOWN``, so that renaming
-    in whatever way leaves the same; any other leaf is its text.
-    """
-    leaves = np.flatnonzero((tree.child_count == 0) & (tree.end > tree.start))
-    starts, ends = tree.start[leaves].tolist(), tree.end[leaves].tolist()
-    words = []
-    for kind, start, end in zip(tree.kind[leaves].tolist(), starts, ends, strict=True):
-        text = tree.text[start:end]
-        if is_name(tree.kinds[kind]):
-            words.append(" ".join(split_token(text, name=True)))
-        else:
-            words.append(text.decode("utf-8", "replace"))
-    return leaves, words
-
-
-def _leaves(tree: Tree) -> Iterator[tuple[str, ...]]:
-    _, words = leaf_words(tree)
     for word in words:
         yield (word,)
     yield from pairwise(words)
@@ -140,10 +130,3 @@ def _windows(tree: Tree) -> Iterator[tuple[str, ...]]:
         if parent >= 0:
             windows[parent].append(kinds[node])
     return map(tuple, windows)
-
-
-_SPELLERS: dict[Feature, Callable[[Tree], Iterator[tuple[str, ...]]]] = {
-    "tokens": _tokens,
-    "leaves": _leaves,
-    "windows": _windows,
-}

@@ -1,4 +1,4 @@
-"""Which values of an array are the same: as NumPy's ``unique`` says, but sooner."""
+"""Which values of an array are the same: as NumPy's ``unique`` says, but sooner; hashes of them."""
 
 import numpy as np
 import pyarrow as pa
@@ -39,3 +39,16 @@ def compact(values: Longs, bound: int) -> tuple[Longs, Longs]:
     places = np.zeros(bound, np.int64)
     places[used] = np.arange(len(used))
     return used, places[values]
+
+
+def mix(values: Longs, salt: "int | Longs") -> Longs:
+    """Scatter the bits of whole numbers, of each with its salt (the finisher of splitmix64)."""
+    with np.errstate(over="ignore"):
+        mixed = values.astype(np.uint64) + np.asarray(salt, np.uint64) * np.uint64(
+            0x9E3779B97F4A7C15
+        )
+        mixed += np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        scattered: Longs = (mixed ^ (mixed >> np.uint64(31))).view(np.int64)
+        return scattered

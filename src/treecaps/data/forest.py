@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treecaps.data.bags import Bags, BagTable, Bools, Feature
-from treecaps.data.distinct import Longs, compact, number_distinct
+from treecaps.data.distinct import Longs, compact, mix, number_distinct
 from treecaps.data.graphs import Graphs, GraphTable
 from treecaps.data.pieces import Cut, Pieces, PieceTable
 from treecaps.data.symbols import Symbols, SymbolTable, select_runs
@@ -297,9 +297,9 @@ class _Nodes:
         """
         salt = 0
         while True:
-            hashed = _mix(self.symbol, salt)
+            hashed = mix(self.symbol, salt)
             if len(self.child):
-                parts = _mix(classes[self.child], _mix(self.position[self.child], salt + 1))
+                parts = mix(classes[self.child], mix(self.position[self.child], salt + 1))
                 with_children = np.flatnonzero(self.child_count)
                 begins = self.child_offsets[with_children]
                 hashed[with_children] += np.add.reduceat(parts, begins)
@@ -348,19 +348,6 @@ class _Nodes:
         order = np.lexsort((members, windows))  # by node is in pre-order
         offsets = np.searchsorted(windows[order], np.arange(len(nodes) + 1))
         return offsets, members[order], depths[order]
-
-
-def _mix(values: Longs, salt: "int | Longs") -> Longs:
-    """Scatter the bits of whole numbers (the finisher of splitmix64)."""
-    with np.errstate(over="ignore"):
-        mixed = values.astype(np.uint64) + np.asarray(salt, np.uint64) * np.uint64(
-            0x9E3779B97F4A7C15
-        )
-        mixed += np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        scattered: Longs = (mixed ^ (mixed >> np.uint64(31))).view(np.int64)
-        return scattered
 
 
 class _Builder:

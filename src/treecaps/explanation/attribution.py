@@ -1,6 +1,5 @@
 """How much each node of a program has to do with a class."""
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Literal, get_args
 
@@ -9,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from treecaps.data.bags import find_leaves
+from treecaps.data.bags import hash_leaves
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
@@ -123,19 +122,21 @@ def to_leaves(tree: Tree, features: Tensor, values: Contributions) -> Contributi
 
     Args:
         tree: The program.
-        features: ``[F]``, hashes.
+        features: ``[F]``, hashes, sorted.
         values: ``[F]``, what is due to each.
 
     Returns:
         ``[n]``, to each occurrence as much, and to both leaves of a pair.
     """
-    due = dict(zip(features.tolist(), values.tolist(), strict=True))
-    places = find_leaves(tree)
-    times = Counter(feature for feature, _ in places)
-    found = np.zeros(len(tree))
-    for feature, leaves in places:
-        for leaf in leaves:
-            found[leaf] += due.get(feature, 0.0) / times[feature] / len(leaves)
+    known, found = features.numpy(), np.zeros(len(tree))
+    leaves, single, pairs = hash_leaves(tree)
+    for hashes, ends in ((single, (leaves,)), (pairs, (leaves[:-1], leaves[1:]))):
+        place = np.searchsorted(known, hashes)
+        there = np.append(known, 0)[place] == hashes
+        place = place[there]
+        times = np.bincount(place, minlength=len(known))
+        for end in ends:
+            np.add.at(found, end[there], values[place] / times[place] / len(ends))
     return found
 
 

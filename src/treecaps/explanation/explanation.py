@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treecaps.data.bags import find_leaves
+from treecaps.data.bags import hash_leaves
 from treecaps.data.forest import Forest
 from treecaps.data.parallel import parse_programs
 from treecaps.errors import DataError, Failure, UsageError
@@ -173,8 +173,10 @@ def _routes(model: TrainedModel, tree: Tree, number: int) -> tuple[Route, ...]:
     if member.tokens and batch.bags:
         # Capsules of tokens come from features, each of which first occurs at some leaf.
         features, of_tokens = member.tokens.shares(batch.bags)
-        occurs = {feature: leaves[0] for feature, leaves in reversed(find_leaves(tree))}
-        leaves = np.array([occurs[feature] for feature in features.tolist()], np.int64)
+        every, single, pairs = hash_leaves(tree)
+        hashes, leaves = np.concatenate([single, pairs]), np.concatenate([every, every[:-1]])
+        order = np.argsort(hashes, kind="stable")
+        leaves = leaves[order[np.searchsorted(hashes[order], features.numpy())]]
     for share, capsule in zip(*(part.tolist() for part in strongest), strict=True):
         windows = shares.shape[1]
         of_it, where = (

@@ -62,7 +62,8 @@ def leaf_texts(tree: Tree) -> Iterator[tuple[int, bool, bytes]]:
     Returns:
         The number of each, whether it is a name, and its text.
     """
-    spoken, names = _tables(tree.kinds)
+    names = kinds_that_are_names(tree.kinds)
+    spoken = _kinds_that_are_texts(tree.kinds)
     chosen = (tree.child_count == 0) & ~spoken[tree.kind] & (tree.end > tree.start)
     nodes = np.flatnonzero(chosen)
     text, ends = tree.text, tree.end[nodes].tolist()
@@ -71,7 +72,12 @@ def leaf_texts(tree: Tree) -> Iterator[tuple[int, bool, bytes]]:
 
 
 @cache
-def _tables(kinds: tuple[str, ...]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return of each kind whether it is its text, and whether it is a name."""
-    spoken = np.array([kind.startswith('"') for kind in kinds], bool)
-    return spoken, np.array([is_name(kind) for kind in kinds], bool)
+def kinds_that_are_names(kinds: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return of each kind whether its leaves are names."""
+    return np.array([is_name(kind) for kind in kinds], bool)
+
+
+@cache
+def _kinds_that_are_texts(kinds: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return of each kind whether it says the text of its leaves."""
+    return np.array([kind.startswith('"') for kind in kinds], bool)
