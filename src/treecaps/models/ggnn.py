@@ -86,6 +86,6 @@ class GGNN(SoftmaxNetwork):
         for number, (source, target) in enumerate(graphs.edges):
             if len(source):
                 there, back = self.edges[2 * number], self.edges[2 * number + 1]
-                heard = heard.index_add(0, target, states[source] @ there)
-                heard = heard.index_add(0, source, states[target] @ back)
+                heard.index_add_(0, target, states.index_select(0, source) @ there)
+                heard.index_add_(0, source, states.index_select(0, target) @ back)
         return heard
