@@ -27,6 +27,7 @@ _STYLE = """
 .leaf { padding-left: .9rem }
 .on { outline: 2px solid var(--mark); background: var(--mark) !important }
 .bar { display: grid; grid-template-columns: 12rem 1fr; gap: .6rem; align-items: center }
+.wrap td:nth-child(n+3) { white-space: normal; min-width: 18rem }
 .bar i { display: block; height: .8rem; background: rgb(var(--for)) }
 """
 _SCRIPT = """
@@ -198,9 +199,10 @@ def _dimensions(explanation: Explanation) -> Iterator[str]:
     """Yield a table of what comes and goes with each number of the code capsule."""
     yield (
         f"<p>What a decoder rebuilds when one number of the capsule of <b>"
-        f"{escape(explanation.label)}</b> grows from {-STEP} to +{STEP} beside what it is: windows"
-        " that come and go, in per cent of a program's nodes.</p>"
-        '<div class="box"><table><tr><th>number</th><th>moves</th><th>comes</th><th>goes</th></tr>'
+        f"{escape(explanation.label)}</b> is moved from {-STEP} to +{STEP} of what it is: windows"
+        " that come and go, in per cent of the nodes that have children.</p>"
+        '<div class="box"><table class="wrap">'
+        "<tr><th>number</th><th>moves</th><th>comes</th><th>goes</th></tr>"
     )
     for one in explanation.dimensions:
         comes, goes = (

@@ -36,8 +36,8 @@ def to_lines(explanation: Explanation, width: int = 9) -> Iterator[Text]:
 
 def dimension_lines(explanation: Explanation) -> Iterator[str]:
     """Yield what comes and goes with each number of the code capsule."""
-    yield f"When a number of the capsule of {explanation.label} grows from {-STEP} to {+STEP} more,"
-    yield "these windows come and go, in per cent of the nodes of a program rebuilt from it:"
+    yield f"When a number of the capsule of {explanation.label} is moved from {-STEP} to +{STEP} of"
+    yield "what it is, windows come and go, in per cent of the nodes that have children:"
     for one in explanation.dimensions:
         yield f"number {one.number}, which moves {one.moved:.1%} of the nodes"
         for change in (*one.comes, *one.goes[::-1]):
