@@ -1,3 +1,4 @@
+import html
 import json
 import os
 import re
@@ -113,3 +114,25 @@ def test_what_cannot_be_explained(words: list[str], message: str, tmp_path: Path
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_numbers_of_the_capsule_are_varied(tmp_path: Path) -> None:
+    file = Path(__file__).parents[1] / "golden/poj104/matrix-product.c"
+    out = tmp_path / "page.html"
+    done = run("explain", file, "--model", "poj104", "--perturb", "--html", out, "--json")
+    assert done.returncode == 0, done.stderr
+    dimensions = json.loads(done.stdout)["dimensions"]
+    assert sorted(one["number"] for one in dimensions) == list(range(8))
+    assert all(one["comes"][0]["share"] > 0 > one["goes"][0]["share"] for one in dimensions)
+    page = out.read_text()
+    assert "Numbers of the capsule" in page
+    assert html.escape(dimensions[0]["comes"][0]["window"]) in page
+    shown = run("explain", file, "--model", "poj104", "--perturb").stdout
+    assert f"number {dimensions[0]['number']}, which moves" in shown
+
+
+def test_a_model_without_a_decoder_cannot_vary_numbers() -> None:
+    done = run("explain", GCD, "--perturb")
+    assert done.returncode == 2
+    assert "no decoder" in done.stderr
+    assert "--set windows=1000" in done.stderr
