@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,11 @@ settings.load_profile("treecaps")
 # Two threads on a busy machine wait for each other most of the time. Commands that tests start
 # inherit this.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell starts jobs in the background with interrupts ignored, and commands that tests start and
+# interrupt would ignore them too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted(path for path in (ROOT / "examples" / "programs").rglob("*") if path.is_file())
