@@ -26,7 +26,7 @@ class Nodes(NamedTuple):
     window: Tensor
     member: Tensor
     weights: Tensor  # [M, 3]
-    words: list[str]  # of the leaves, in order
+    words: list[bytes]  # of the leaves, in order
 
 
 def nodes_of(tree: Tree, vocabulary: Vocabulary, depth: int) -> Nodes:
@@ -59,9 +59,10 @@ def nodes_of(tree: Tree, vocabulary: Vocabulary, depth: int) -> Nodes:
             )
     words = []
     for node, name in enumerate(tree.kind_names()):
-        if word := tree.token(node):
-            said = split_token(word.encode(), name=True)
-            words.append(" ".join(said) if is_name(name) else word)
+        word = tree.text[tree.start[node] : tree.end[node]]
+        if word and not any(tree.parent == node):
+            said = split_token(word, name=True)
+            words.append(" ".join(said).encode() if is_name(name) else word)
     return Nodes(
         torch.tensor(kind),
         tokens,
@@ -139,9 +140,9 @@ def mix(value: int, salt: int) -> int:
     return mixed - (1 << 64) if mixed >> 63 else mixed
 
 
-def token_capsules(layer: TokenCapsules, words: list[str], form: str) -> Tensor:
+def token_capsules(layer: TokenCapsules, words: list[bytes], form: str) -> Tensor:
     """Add up the capsules of known words and pairs of neighbours, each channel by itself."""
-    hashes = [xxhash.xxh3_64_intdigest(word.encode()) - (1 << 63) for word in words]
+    hashes = [xxhash.xxh3_64_intdigest(word) - (1 << 63) for word in words]
     features = Counter(hashes + [mix(one, other) for one, other in pairwise(hashes)])
     known = {feature: place for place, feature in enumerate(layer.known.tolist())}
     total = torch.zeros(layer.channels, layer.size, dtype=layer.vectors.dtype)
