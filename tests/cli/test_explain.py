@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_cli import PROGRAMS, run
+from tests.inference.examples import save_small_model
 
 GCD = PROGRAMS / "gcd/gcd.c"
 
@@ -131,8 +132,9 @@ def test_numbers_of_the_capsule_are_varied(tmp_path: Path) -> None:
     assert f"number {dimensions[0]['number']}, which moves" in shown
 
 
-def test_a_model_without_a_decoder_cannot_vary_numbers() -> None:
-    done = run("explain", GCD, "--perturb")
+def test_a_model_without_a_decoder_cannot_vary_numbers(tmp_path: Path) -> None:
+    model = save_small_model(tmp_path / "model")
+    done = run("explain", GCD, "--model", model, "--perturb")
     assert done.returncode == 2
     assert "no decoder" in done.stderr
     assert "--set windows=1000" in done.stderr

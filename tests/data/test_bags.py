@@ -30,7 +30,8 @@ def words_of(tree: Tree) -> list[str]:
     for node, kind in enumerate(tree.kind_names()):
         if text := tree.token(node):
             words = " ".join(split_token(text.encode(), name=True))
-            found.append(words if is_name(kind) else text)
+            spoken = kind[1:-1] if kind.startswith('"') else text
+            found.append(words if is_name(kind) else spoken)
     return found
 
 

@@ -153,7 +153,7 @@ def test_large_programs_are_explained_by_routing(model: TrainedModel) -> None:
 
 @pytest.fixture(scope="module")
 def with_tokens() -> TrainedModel:
-    preset = small("epochs=5", "token_channels=6", "token_features=300")
+    preset = small("epochs=5", "nodes=kinds+tokens", "token_channels=6", "token_features=300")
     return train(example_trees(), example_labels(), preset=preset)
 
 
@@ -176,16 +176,19 @@ def test_tokens_have_their_part_by_gradients(with_tokens: TrainedModel) -> None:
     (network,) = with_tokens.members
     assert isinstance(network, TreeCaps)
     assert network.tokens is not None
+    assert network.token_vectors is not None
     tree = example_trees()[0]
     number = with_tokens.labels.index("gcd")
-    weights = (network.vectors, network.tokens.vectors)
+    of_nodes = (network.vectors, network.token_vectors)
+    weights = (*of_nodes, network.tokens.vectors)
     kept = [weight.detach().clone() for weight in weights]
     with torch.no_grad():
-        network.vectors.mul_(0.1)
+        for weight in of_nodes:
+            weight.mul_(0.1)
         whole = with_tokens.scores(with_tokens.forest([tree]))[0, number].item()
         found = attribute(with_tokens, tree, "gcd", "gradients")
-        network.vectors.zero_()
-        network.tokens.vectors.zero_()
+        for weight in weights:
+            weight.zero_()
         without = with_tokens.scores(with_tokens.forest([tree]))[0, number].item()
         for weight, value in zip(weights, kept, strict=True):
             weight.copy_(value)

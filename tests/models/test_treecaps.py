@@ -48,9 +48,14 @@ VARIANTS = {
     "stacked deep windows": replace(SMALL, hidden=(7,), window_depth=3),
     "gated": replace(SMALL, gated=True),
     "tokens": replace(SMALL, nodes="kinds+tokens", hidden=(5,)),
-    "token capsules": replace(SMALL, token_channels=3, token_features=60),
+    "token capsules": replace(SMALL, nodes="kinds+tokens", token_channels=3, token_features=60),
     "token capsules, secondary": replace(
-        SMALL, per_channel=True, token_channels=5, token_features=500, secondary=4
+        SMALL,
+        nodes="kinds+tokens",
+        per_channel=True,
+        token_channels=5,
+        token_features=500,
+        secondary=4,
     ),
     "log counts": replace(SMALL, counts="log", gated=True, per_channel=True, hidden=(5,)),
 }
@@ -231,7 +236,6 @@ def test_maxima_have_no_routes() -> None:
 _LARGE = """
 import resource, sys
 import numpy as np, torch
-from treecaps.data.bags import hash_leaves
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.treecaps import TreeCapsConfig

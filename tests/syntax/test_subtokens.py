@@ -45,7 +45,7 @@ def test_only_the_beginning_of_a_long_text_counts() -> None:
 
 def test_leaves_whose_kind_is_no_text() -> None:
     tree = parse_code("def add(a, b):\n    return a + 1\n", "python")
-    found = [(name, text) for _, name, text in leaf_texts(tree)]
+    found = [(name, text) for _, name, text in zip(*leaf_texts(tree), strict=True)]
     names = [(True, b"add"), (True, b"a"), (True, b"b"), (True, b"a")]
     assert found == [*names, (False, b"1")]
 
@@ -55,15 +55,17 @@ def test_no_name_of_a_blind_program_says_anything(path: object) -> None:
     tree = parse_file(str(path))
     program = blind(Program("", tree.text, tree.language))
     blinded = parse_code(program.text, tree.language)
-    words = [text for _, name, text in leaf_texts(blinded) if name]
+    words = [text for _, name, text in zip(*leaf_texts(blinded), strict=True) if name]
     assert words
     said = {text for text in words if split_token(text, name=True) != (UNKNOWN,)}
     # What stays are words of the language that its grammar takes for names.
-    assert said <= {text for _, name, text in leaf_texts(tree) if name}
+    assert said <= {text for _, name, text in zip(*leaf_texts(tree), strict=True) if name}
     assert len(said) <= 4
 
 
 def test_pythons_own_trees_have_names() -> None:
     tree = parse_code("total = total + 1", "python", frontend="ast")
-    assert [(name, text) for _, name, text in leaf_texts(tree)].count((True, b"total")) == 2
+    assert [(name, text) for _, name, text in zip(*leaf_texts(tree), strict=True)].count(
+        (True, b"total")
+    ) == 2
     assert is_name("Load")

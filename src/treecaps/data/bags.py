@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from treecaps.data.distinct import Longs, mix
 from treecaps.data.symbols import select_runs
-from treecaps.syntax.subtokens import kinds_that_are_names, split_token
+from treecaps.syntax.subtokens import leaf_texts, split_token
 from treecaps.syntax.tree import Tree
 
 Bools = NDArray[np.bool_]
@@ -97,21 +97,27 @@ def hash_leaves(tree: Tree) -> tuple[Longs, Longs, Longs]:
     """Hash the leaves of a tree that have a text, and neighbouring ones together.
 
     A name counts by its words, and a name that says nothing is like any other such name, so that
-    renaming in whatever way leaves the same; any other leaf is its text.
+    renaming in whatever way leaves the same; any other leaf is its text, or what its kind says.
 
     Returns:
         ``[L]``, the leaves, in order; ``[L]``, their hashes; and those of each with the next.
     """
     leaves = np.flatnonzero((tree.child_count == 0) & (tree.end > tree.start))
-    text, names = tree.text, kinds_that_are_names(tree.kinds)[tree.kind[leaves]].tolist()
-    spans = zip(tree.start[leaves].tolist(), tree.end[leaves].tolist(), names, strict=True)
-    hashes = [_hash_leaf(text[start:end], name) for start, end, name in spans]
-    single = np.array(hashes, np.int64)
+    hashes = _hash_kinds(tree.kinds)[tree.kind]
+    nodes, names, texts = leaf_texts(tree)
+    hashes[nodes] = list(map(_hash_leaf, names, texts))
+    single = hashes[leaves]
     return leaves, single, mix(single[:-1], single[1:])
 
 
+@cache
+def _hash_kinds(kinds: tuple[str, ...]) -> Longs:
+    """Return for each kind the hash of the text that it says, if it does."""
+    return np.array([_digest(kind[1:-1].encode()) for kind in kinds], np.int64)
+
+
 @lru_cache(1 << 16)
-def _hash_leaf(text: bytes, name: bool) -> int:
+def _hash_leaf(name: bool, text: bytes) -> int:
     return _digest(" ".join(split_token(text, name=True)).encode() if name else text)
 
 

@@ -57,14 +57,12 @@ class SymbolTable:
         kind = self.vocabulary.encode(tree)
         symbol = kind.astype(np.int64)
         if self.vocabulary.tokens:
-            kinds, seen = kind.tolist(), self._seen
-            nodes, numbers = [], []
-            for node, name, text in leaf_texts(tree):
-                key = kinds[node], name, text
+            nodes, names, texts = leaf_texts(tree)
+            numbers, seen = [], self._seen
+            for key in zip(kind[nodes].tolist(), names, texts, strict=True):
                 number = seen.get(key)
                 if number is None:
                     number = seen[key] = self._number(*key)
-                nodes.append(node)
                 numbers.append(number)
             symbol[nodes] = numbers
         return symbol

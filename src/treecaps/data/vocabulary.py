@@ -52,7 +52,8 @@ class Vocabulary:
             numbers.update(np.unique(tree.kind).tolist())
             if tokens:
                 found: set[str] = set()
-                for _, name, text in leaf_texts(tree):
+                _, names, texts = leaf_texts(tree)
+                for name, text in zip(names, texts, strict=True):
                     parts = splits.get((name, text))
                     if parts is None:
                         parts = splits[name, text] = split_token(text, name=name)

@@ -65,7 +65,7 @@ class TreeCapsConfig(NetworkConfig):
     code_iterations: int = option(1, "t, the iterations of dynamic routing")
     squash: Literal["sabour", "printed"] = option("sabour", "the form of squash")
     token_channels: int = option(
-        0, "channels of capsules of tokens and pairs of neighbouring ones; there are none if 0"
+        0, "channels of capsules of tokens and pairs of neighbouring ones, if any are seen"
     )
     token_features: int = option(20_000, "how many tokens and pairs are known, if any are seen")
     windows: int = option(0, "how many windows a decoder rebuilds; there is none if 0")
@@ -86,14 +86,9 @@ class TreeCapsConfig(NetworkConfig):
         return (self.window_depth,) * (len(self.hidden) + 1)
 
     @property
-    def sees_names(self) -> bool:
-        """Whether it matters what things are called."""
-        return super().sees_names or self.token_channels > 0
-
-    @property
     def bags(self) -> Feature | None:
         """What is counted of programs beside their windows."""
-        return "leaves" if self.token_channels else None
+        return "leaves" if self.token_channels and self.sees_names else None
 
     def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
         """Share the windows of trees."""
@@ -170,7 +165,7 @@ class TreeCaps(Network):
         statics = 1 if config.pooling == "max" else groups * config.statics
         routing = (config.code_iterations, config.squash)
         self.tokens: TokenCapsules | None = None
-        if config.token_channels:
+        if config.bags:
             self.tokens = TokenCapsules(
                 config.token_features,
                 config.vector_size,

@@ -1,7 +1,6 @@
 """Sub-tokens: the words that names, numbers and strings are made of."""
 
 import re
-from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -56,11 +55,11 @@ def split_token(token: bytes, *, name: bool = False) -> tuple[str, ...]:
     return tuple(parts) if parts or not token else (token[:_LONGEST].decode("utf-8", "replace"),)
 
 
-def leaf_texts(tree: Tree) -> Iterator[tuple[int, bool, bytes]]:
-    """Go through the leaves whose kind does not say their text.
+def leaf_texts(tree: Tree) -> tuple[NDArray[np.int64], list[bool], list[bytes]]:
+    """Find the leaves whose kind does not say their text.
 
     Returns:
-        The number of each, whether it is a name, and its text.
+        Their numbers; of each whether it is a name; and the text of each.
     """
     names = kinds_that_are_names(tree.kinds)
     spoken = _kinds_that_are_texts(tree.kinds)
@@ -68,7 +67,7 @@ def leaf_texts(tree: Tree) -> Iterator[tuple[int, bool, bytes]]:
     nodes = np.flatnonzero(chosen)
     text, ends = tree.text, tree.end[nodes].tolist()
     texts = [text[start:end] for start, end in zip(tree.start[nodes].tolist(), ends, strict=True)]
-    return zip(nodes.tolist(), names[tree.kind[nodes]].tolist(), texts, strict=True)
+    return nodes, names[tree.kind[nodes]].tolist(), texts
 
 
 @cache
