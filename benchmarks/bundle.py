@@ -41,7 +41,7 @@ MODELS: dict[str, tuple[str, ...]] = {
 BUNDLED = ("algorithms", "poj104")
 SETTINGS: dict[str, tuple[str, ...]] = {
     "algorithms": ("epochs=12",),
-    "poj104": ("epochs=6", "token_channels=32"),
+    "poj104": ("epochs=6",),
     "atlas": (),
 }
 LABELS = {

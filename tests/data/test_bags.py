@@ -95,3 +95,13 @@ def test_programs_are_selected_and_features_left_out(feature: Feature) -> None:
     np.testing.assert_array_equal(fewer.count, some.count[~left_out])
     sizes = [(~left_out)[begin:end].sum() for begin, end in pairwise(some.offsets.tolist())]
     np.testing.assert_array_equal(np.diff(fewer.offsets), sizes)
+    bare = np.array([False, True, False])
+    for one, all_of_it in (
+        (bags.select(programs, None, bare), some),
+        (bags.select(programs, leave, bare), fewer),
+    ):
+        assert len(one.offsets) == 4
+        assert one.offsets[1] == one.offsets[2] == all_of_it.offsets[1]
+        np.testing.assert_array_equal(
+            one.feature, np.delete(all_of_it.feature, slice(*all_of_it.offsets[1:3].tolist()))
+        )

@@ -613,12 +613,23 @@ def test_a_start_is_part_of_what_is_resumed_and_decides_the_network(tmp_path: Pa
         learn(start=start, comments=True)
 
 
-def test_words_learn_slower_and_fewer_windows_go_among_many_programs() -> None:
-    config = TrainingConfig(window_dropout=None)
+def test_words_learn_slower_and_less_is_left_out_among_many_programs() -> None:
+    config = TrainingConfig(window_dropout=None, tokenless=None)
     found = [config.for_programs(count)[1:] for count in (50, 2000, 10_000, 40_000)]
-    assert [pytest.approx(pair) for pair in [(20, 0.5), (20, 0.5), (4, 0.18), (2, 0.12)]] == found
-    asked = TrainingConfig(token_rate=7, window_dropout=0.3)
-    assert asked.for_programs(40_000)[1:] == (7, 0.3)
+    expected = [(20, 0.5, 0.5), (20, 0.5, 0.5), (4, 0.18, 0.1), (2, 0.12, 0.025)]
+    assert [pytest.approx(three) for three in expected] == found
+    asked = TrainingConfig(token_rate=7, window_dropout=0.3, tokenless=0.2)
+    assert asked.for_programs(40_000)[1:] == (7, 0.3, 0.2)
+
+
+def test_tokens_that_no_step_sees_learn_nothing() -> None:
+    settings = ("nodes=kinds+tokens", "token_channels=4", "token_features=100", "epochs=1")
+    begun, all_seen, none_seen = (
+        learn(small(*settings, *others)).members[0].state_dict()["tokens.vectors"]
+        for others in (["learning_rate=1e-30"], ["tokenless=0"], ["tokenless=0.999999"])
+    )
+    assert torch.equal(none_seen, begun)
+    assert not torch.equal(all_seen, begun)
 
 
 def test_few_programs_are_seen_more_often() -> None:

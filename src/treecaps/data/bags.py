@@ -39,16 +39,24 @@ class Bags:
     feature: Longs
     count: Longs
 
-    def select(self, programs: Longs, leave: Callable[[int], Bools] | None = None) -> "Bags":
+    def select(
+        self,
+        programs: Longs,
+        leave: Callable[[int], Bools] | None = None,
+        bare: Bools | None = None,
+    ) -> "Bags":
         """Return some of the programs, in the order given.
 
         Args:
             programs: Which.
             leave: Says of so many features of the programs which to leave out.
+            bare: ``[B]``, which of the programs lose all features.
         """
         offsets, rows = select_runs(self.offsets, programs)
-        if leave:
-            kept = ~leave(len(rows))
+        if leave or bare is not None:
+            kept = ~leave(len(rows)) if leave else np.ones(len(rows), bool)
+            if bare is not None:
+                kept &= ~np.repeat(bare, np.diff(offsets))
             offsets, rows = np.concatenate([[0], np.cumsum(kept)])[offsets], rows[kept]
         return Bags(offsets, self.feature[rows], self.count[rows])
 

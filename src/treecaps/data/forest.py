@@ -210,7 +210,10 @@ class Forest:
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     def select(
-        self, programs: Sequence[int] | Longs, leave: Callable[[int], Bools] | None = None
+        self,
+        programs: Sequence[int] | Longs,
+        leave: Callable[[int], Bools] | None = None,
+        bare: Bools | None = None,
     ) -> "Forest":
         """Return some of the programs, with the windows they need and no others.
 
@@ -219,6 +222,7 @@ class Forest:
             leave: Says of so many windows of the programs, one after the other, which to leave
                 out, and then the same of the features of bags. A program never loses all windows:
                 its first then stays. Without layers, nothing goes.
+            bare: ``[B]``, which of the programs lose all features of bags.
         """
         programs = np.asarray(programs, np.int64)
         offsets, rows = select_runs(self.offsets, programs)
@@ -246,7 +250,7 @@ class Forest:
             None if self.share is None else self.share[rows],
             self.pieces.select(programs, used) if self.pieces else None,
             self.graphs.select(programs, used) if self.graphs else None,
-            self.bags.select(programs, leave) if self.bags else None,
+            self.bags.select(programs, leave, bare) if self.bags else None,
         )
 
 

@@ -11,7 +11,8 @@ from treecaps.nn.batch import BagTensors
 from treecaps.nn.squash import SquashForm, squash
 from treecaps.nn.weights import new_weight
 
-_LEAST_PROGRAMS = 2
+_LEAST_PROGRAMS = 6
+"""What fewer programs have serves to learn these by heart; blind ones count by themselves."""
 _UNUSED = torch.iinfo(torch.long).max
 
 

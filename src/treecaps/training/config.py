@@ -17,6 +17,7 @@ class Schedule(NamedTuple):
     epochs: int
     token_rate: float
     window_dropout: float
+    tokenless: float
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,9 @@ class TrainingConfig:
     window_dropout: float | None = option(
         0.0, "share of a program's windows that a step leaves out; if none, 0.5 to 0.1"
     )
+    tokenless: float | None = option(
+        0.0, "share of the programs that a step sees without capsules of tokens; if none, 0.5 to 0"
+    )
     rename: float = option(
         0.0, "share of the programs that an epoch sees blind: without their names and comments"
     )
@@ -75,7 +79,7 @@ class TrainingConfig:
                 raise UsageError(f"{name} must be above 0, not {rate}")
         if not 0 <= self.rename <= 1:
             raise UsageError(f"rename must be at least 0 and at most 1, not {self.rename}")
-        for name in ("window_dropout", "val_share"):
+        for name in ("window_dropout", "tokenless", "val_share"):
             if (share := getattr(self, name)) is not None and not 0 <= share < 1:
                 raise UsageError(f"{name} must be at least 0 and below 1, not {share}")
 
@@ -91,4 +95,5 @@ class TrainingConfig:
             epochs if self.epochs is None else self.epochs,
             max(20 * few, 2) if self.token_rate is None else self.token_rate,
             0.1 + 0.4 * few if self.window_dropout is None else self.window_dropout,
+            0.5 * few if self.tokenless is None else self.tokenless,
         )

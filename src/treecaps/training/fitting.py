@@ -200,13 +200,15 @@ class Fitting:
         self.best, self.history, self.best_epoch = parts["best"], history, best_epoch
 
     def _draw(self, rows: Longs, chance: np.random.Generator) -> Batch:
-        """Return the programs of a step, some of them blind, without some of their windows."""
+        """Return the programs of a step, some blind, without some of their windows and tokens."""
         examples = self.data.train
         if examples.has_blind:
             rows = rows + len(examples) * (chance.random(len(rows)) < self.config.rename)
         share = self.schedule.window_dropout
         leave = (lambda windows: chance.random(windows) < share) if share else None
-        return Batch.of(examples.forest.select(rows, leave))
+        few = self.schedule.tokenless if examples.forest.bags else 0
+        bare = chance.random(len(rows)) < few if few else None
+        return Batch.of(examples.forest.select(rows, leave, bare))
 
     def _learn(self, chance: np.random.Generator, step: Step) -> dict[str, Any]:
         order = chance.permutation(len(self.data.train))

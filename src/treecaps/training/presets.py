@@ -41,6 +41,7 @@ PRESETS = {
             statics=1,
             counts="log",
             gated=True,
+            token_channels=32,
             windows=1000,
         ),
         TrainingConfig(
@@ -49,6 +50,7 @@ PRESETS = {
             entropy=1.0,
             vectors="random",
             window_dropout=None,
+            tokenless=None,
             rename=0.5,
         ),
     ),
