@@ -61,8 +61,11 @@ def nodes_of(tree: Tree, vocabulary: Vocabulary, depth: int) -> Nodes:
     for node, name in enumerate(tree.kind_names()):
         word = tree.text[tree.start[node] : tree.end[node]]
         if word and not any(tree.parent == node):
-            said = split_token(word, name=True)
-            words.append(" ".join(said).encode() if is_name(name) else word)
+            if is_name(name):
+                word = " ".join(split_token(word, name=True)).encode()
+            elif name.startswith('"'):  # the kind says the text
+                word = name[1:-1].encode()
+            words.append(word)
     return Nodes(
         torch.tensor(kind),
         tokens,
