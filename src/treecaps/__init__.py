@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from treecaps.estimator import TreeCapsClassifier
     from treecaps.explanation.explanation import Explanation, explain
     from treecaps.inference.classify import Classification, classify
+    from treecaps.inference.embed import Embedder, Embedding
     from treecaps.inference.evaluate import Evaluation, evaluate
     from treecaps.models.trained import TrainedModel, load
     from treecaps.syntax.drawing import to_svg
@@ -45,6 +46,8 @@ _HOMES = {
     "DamagedCorpusError": "treecaps.data.corpus",
     "DataError": "treecaps.errors",
     "DataSet": "treecaps.data.dataset",
+    "Embedder": "treecaps.inference.embed",
+    "Embedding": "treecaps.inference.embed",
     "Evaluation": "treecaps.inference.evaluate",
     "Explanation": "treecaps.explanation.explanation",
     "Failure": "treecaps.errors",
@@ -85,6 +88,8 @@ __all__ = [
     "DamagedCorpusError",
     "DataError",
     "DataSet",
+    "Embedder",
+    "Embedding",
     "Evaluation",
     "Explanation",
     "Failure",

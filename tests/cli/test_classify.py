@@ -170,7 +170,7 @@ def test_it_works_in_a_process_of_its_own(model: Path) -> None:
     assert done.stdout.count("\n") == 2
 
 
-@pytest.mark.parametrize("name", ["classify", "evaluate"])
+@pytest.mark.parametrize("name", ["classify", "embed", "evaluate"])
 def test_help_loads_nothing_heavy(name: str) -> None:
     script = (
         "import sys\n"

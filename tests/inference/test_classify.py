@@ -9,7 +9,7 @@ import treecaps
 from tests.conftest import EXAMPLES
 from tests.inference.examples import LABELS, small_model
 from treecaps.errors import Failure, UsageError
-from treecaps.inference import classify as module
+from treecaps.inference import stream as module
 from treecaps.inference.classify import Candidate, Classification, classify
 from treecaps.syntax.program import Program
 

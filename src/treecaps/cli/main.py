@@ -15,6 +15,7 @@ from treecaps.errors import MissingExtraError, TreeCapsError, tell
 COMMANDS = {
     "classify": "Tell which classes programs belong to.",
     "data": "Describe a data set: classes, sizes, failures, duplicates.",
+    "embed": "Turn programs into vectors, the more alike the nearer.",
     "evaluate": "Score a trained model on programs whose classes are known.",
     "explain": "Show what of a program leads to its class.",
     "models": "List the models that come with the package.",

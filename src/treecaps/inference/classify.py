@@ -1,28 +1,19 @@
 """Classes of programs, as a trained model sees them."""
 
-import os
-import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sized
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator, Iterable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from treecaps.data.forest import Forest
-from treecaps.data.parallel import parse_programs
-from treecaps.errors import Failure, ProgramError, UsageError
+from treecaps.errors import Failure, UsageError
+from treecaps.inference.stream import Piece, stream
 from treecaps.models.calibration import UNKNOWN
 from treecaps.models.trained import TrainedModel
-from treecaps.syntax.functions import find_functions
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
-
-# What is looked at together, and out of how much more it is chosen by language.
-_PROGRAMS, _NODES = 256, 1 << 18
-_CHOICE = 4
-_Item = TypeVar("_Item")
 
 
 class Candidate(NamedTuple):
@@ -85,177 +76,37 @@ def classify(
         workers: How many processes parse; as many as there are cores by default.
         times: Is told the seconds spent so far on ``parsing`` (waiting for trees) and ``network``.
     """
-    if isinstance(programs, str | bytes | Path | Program | Failure):
-        raise UsageError("classify takes many programs; give a list, even for one: [program]")
     if top < 1:
         raise UsageError(f"cannot name {top} classes; name one or more")
-    if workers is None:
-        # All workers start at once, so one program should not start many.
-        most = len(programs) if isinstance(programs, Sized) else _PROGRAMS
-        workers = max(1, min(os.cpu_count() or 1, most))
-    clock = _Clock({} if times is None else times)
-    return _classify(model, programs, top, functions, workers, clock)
+    look = partial(_answer, model, top=top)
+    found = stream(model, programs, look, functions=functions, workers=workers, times=times)
+    return _classify(model, found)
 
 
 def _classify(
-    model: TrainedModel,
-    programs: Iterable[Program | Failure | str | Path],
-    top: int,
-    functions: bool,
-    workers: int,
-    clock: "_Clock",
+    model: TrainedModel, found: Generator[tuple[Piece, tuple[Candidate, ...]] | Failure]
 ) -> Generator[Classification | Failure]:
-    names: deque[str] = deque()  # of the programs that are being parsed
-
-    def read() -> Iterator[Program | Failure]:
-        for item in programs:
-            program = item if isinstance(item, Program | Failure) else _read(item)
-            names.append(program.id)
-            yield program
-
-    def prepare(results: Iterable[Tree | Failure]) -> Iterator[_Prepared]:
-        for chunk in _chunks(results, _nodes, _CHOICE):
-            pieces = [
-                piece for result in chunk for piece in _pieces(names.popleft(), result, functions)
-            ]
-            trees = [
-                (piece.tree, number)
-                for number, piece in enumerate(pieces)
-                if isinstance(piece, _Piece)
-            ]
-            # Programs of one language share more windows, and each is looked at only once.
-            trees.sort(key=lambda item: item[0].language)
-            parts = list(_chunks(trees, lambda item: len(item[0]))) or [[]]
-            for part in parts:
-                forest = model.forest([tree for tree, _ in part])
-                numbers = [number for _, number in part]
-                yield _Prepared(pieces, numbers, forest, part is parts[-1])
-
-    parsed = parse_programs(read(), model.frontend, comments=model.comments, workers=workers)
-    clock.start("parsing")
-    with closing(parsed), closing(_ahead(prepare(parsed))) as prepared:
-        answers: dict[int, tuple[Candidate, ...]] = {}
-        for pieces, numbers, forest, complete in prepared:
-            clock.start("network")
-            answers.update(zip(numbers, _answer(model, forest, top), strict=True))
-            if complete:
-                clock.start(None)
-                for number, piece in enumerate(pieces):
-                    if isinstance(piece, _Piece):
-                        yield _classification(model, answers[number], piece)
-                    else:
-                        yield piece
-                answers.clear()
-            clock.start("parsing")
-        clock.start(None)
+    with closing(found):
+        for one in found:
+            yield one if isinstance(one, Failure) else _classification(model, *one)
 
 
 def answer(model: TrainedModel, tree: Tree, name: str = "program", top: int = 3) -> Classification:
     """Tell the class of one program that is parsed."""
     (best,) = _answer(model, model.forest([tree]), top)
-    return _classification(model, best, _Piece(name, tree))
+    return _classification(model, Piece(name, tree), best)
 
 
 def _classification(
-    model: TrainedModel, best: "tuple[Candidate, ...]", piece: "_Piece"
+    model: TrainedModel, piece: Piece, best: tuple[Candidate, ...]
 ) -> Classification:
     known = best[0].length >= model.calibration.threshold
     label = best[0].label if known else UNKNOWN
     return Classification(piece.id, label, known, *best[0], best, piece.function, piece.line)
 
 
-def _ahead(items: Iterator[_Item]) -> Generator[_Item]:
-    """Yield items while the next one is made in a thread of its own."""
-    with ThreadPoolExecutor(1) as thread:
-        coming = thread.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = thread.submit(next, items, None)
-            yield item
-
-
-class _Clock:
-    """Adds up what goes into one thing after the other."""
-
-    def __init__(self, times: dict[str, float]) -> None:
-        self.times = times
-        self._what: str | None = None
-        self._since = 0.0
-
-    def start(self, what: str | None) -> None:
-        now = time.perf_counter()
-        if self._what:
-            self.times[self._what] = self.times.get(self._what, 0.0) + now - self._since
-        self._what, self._since = what, now
-
-
-class _Piece(NamedTuple):
-    """What gets an answer: a program, or a function of one."""
-
-    id: str
-    tree: Tree
-    function: str | None = None
-    line: int | None = None
-
-
-class _Prepared(NamedTuple):
-    """Trees that get their answers together.
-
-    Args:
-        pieces: What of some programs gets answers or has failed, in order.
-        numbers: Which of them the trees are of.
-        forest: The trees.
-        complete: Whether the others have had their answers before.
-    """
-
-    pieces: list[_Piece | Failure]
-    numbers: list[int]
-    forest: Forest
-    complete: bool
-
-
-def _pieces(name: str, result: Tree | Failure, functions: bool) -> list[_Piece | Failure]:
-    if isinstance(result, Failure):
-        return [replace(result, id=name)]
-    if not functions:
-        return [_Piece(name, result)]
-    found: list[_Piece | Failure] = [
-        _Piece(name, function.tree, function.name, function.line)
-        for function in find_functions(result)
-    ]
-    return found or [Failure(name, "functions", "has no functions")]
-
-
-def _read(path: str | Path) -> Program | Failure:
-    try:
-        return Program.read(path)
-    except ProgramError as error:
-        return Failure(str(path), error.code, str(error))
-
-
-def _nodes(result: Tree | Failure) -> int:
-    return len(result) if isinstance(result, Tree) else 0
-
-
-def _chunks(
-    items: Iterable[_Item], nodes: Callable[[_Item], int], times: int = 1
-) -> Iterator[list[_Item]]:
-    """Divide items into lists of as many as are looked at together, or some times as many."""
-    chunk: list[_Item] = []
-    total = 0
-    for item in items:
-        chunk.append(item)
-        total += nodes(item)
-        if len(chunk) == times * _PROGRAMS or total >= times * _NODES:
-            yield chunk
-            chunk, total = [], 0
-    if chunk:
-        yield chunk
-
-
 def _answer(model: TrainedModel, forest: Forest, top: int) -> list[tuple[Candidate, ...]]:
     """Return the first classes of each tree."""
-    if not len(forest):
-        return []
     lengths = model.scores(forest)
     probabilities = model.calibration.probabilities(lengths)
     longest, classes = lengths.topk(min(top, len(model.labels)), 1)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from treecaps.data.forest import Forest
+from treecaps.errors import UsageError
 from treecaps.models.config import NetworkConfig
 from treecaps.nn.batch import Batch, SymbolTensors
 from treecaps.nn.weights import new_weight
@@ -49,6 +50,10 @@ class Network(nn.Module):
     def forward(self, batch: Batch) -> Answer:
         """Say what the network makes of a batch of programs."""
         raise NotImplementedError
+
+    def embed(self, batch: Batch) -> Tensor:
+        """Return a vector ``[B, E]`` for each program, the more alike the nearer."""
+        raise UsageError("only models of treecaps have vectors of programs")
 
     def loss(self, answer: Answer, label: Tensor) -> Tensor:
         """Return the loss of a batch whose right classes are ``[B]``."""

@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
+from torch.nn import functional
 
 import treecaps
 from treecaps.data.forest import Forest
@@ -98,6 +99,25 @@ class TrainedModel:
                     if weight:
                         scores[begin : begin + len(batch)] += weight * member(batch).scores
         return scores
+
+    def embed(self, forest: Forest) -> Tensor:
+        """Return a vector of length 1 for each program, ``[B, E]``.
+
+        The product of two says how alike their programs are: the members' weighted mean.
+        """
+        with torch.no_grad():
+            found = [
+                torch.cat(
+                    [
+                        math.sqrt(weight) * functional.normalize(member.embed(batch))
+                        for weight, member in zip(self.weights, self.members, strict=True)
+                        if weight
+                    ],
+                    1,
+                )
+                for _, batch in batches(forest)
+            ]
+        return torch.cat(found) if found else torch.zeros(0, 0)
 
     def probabilities(self, forest: Forest) -> Tensor:
         """Return the calibrated probability ``[B, classes]`` of each class."""

@@ -207,6 +207,11 @@ class TreeCaps(Network):
         windows = self.decoder.shares(batch) if self.decoder and self.training else None
         return Capsules(lengths(code), code, coupling, static, windows)
 
+    def embed(self, batch: Batch) -> Tensor:
+        """Return the static capsules of each program as one vector ``[B, S * D_pvc]``."""
+        static: Tensor = self(batch).static
+        return static.flatten(1)
+
     def loss(self, answer: Answer, label: Tensor) -> Tensor:
         """Return the margin loss of a batch whose right classes are ``[B]``."""
         return margin_loss(answer.scores, label)

@@ -1,0 +1,105 @@
+"""``treecaps embed``."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from treecaps.cli.inputs import expand, read_input
+from treecaps.cli.options import model_option, program_options, workers_option
+from treecaps.cli.output import fail, is_terminal, note, progress
+from treecaps.errors import Failure, UsageError
+
+if TYPE_CHECKING:
+    from treecaps.inference.embed import Embedding
+    from treecaps.inference.embeddings import Format
+
+_FORMATS: "tuple[Format, ...]" = ("jsonl", "npy", "parquet")
+
+
+@click.command("embed")
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@model_option
+@click.option("--functions", is_flag=True, help="Make a vector of each function by itself.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write to this file instead of standard output.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    help="JSON Lines, an array of numpy or Parquet; by default what --out ends in, or jsonl.",
+)
+@program_options
+@workers_option
+def command(
+    paths: tuple[str, ...],
+    folder: Path,
+    functions: bool,
+    out: Path | None,
+    form: "Format | None",
+    language: str | None,
+    max_bytes: int,
+    workers: int | None,
+) -> int:
+    """Turn programs into vectors, the more alike the nearer.
+
+    FILE may be a file, a folder (all programs below it) or - for standard input, which needs
+    --language. Vectors have length 1, so the product of two says how alike their programs are.
+
+    JSON Lines and Parquet name the program, its function and the line with each vector; an array
+    has the vectors alone, a row for each in the same order. Programs that fail are told and left
+    out.
+    """
+    form = form or _format_of(out)
+    if out is None and form != "jsonl" and is_terminal(sys.stdout):
+        raise UsageError(f"{form} is not for reading: name a file with --out")
+    inputs = expand(paths, language)
+    import torch
+
+    from treecaps.inference.embed import Embedder
+    from treecaps.inference.embeddings import write
+    from treecaps.nn.memory import keep_memory
+
+    torch.set_num_threads(1)  # the other cores parse
+    keep_memory()
+    embedder = Embedder(folder)
+    programs = (read_input(path, failure, language, max_bytes) for path, failure in inputs)
+    workers = workers or min(len(inputs), os.cpu_count() or 1)
+    done = {path: number / len(inputs) for number, (path, _) in enumerate(inputs)}
+    failed = made = 0
+    with (
+        progress("embedding") as advance,
+        closing(embedder.embed(programs, functions=functions, workers=workers)) as results,
+    ):
+
+        def good() -> "Iterator[Embedding]":
+            nonlocal failed, made
+            for result in results:
+                if out or not is_terminal(sys.stdout):
+                    advance(done[result.id], result.id)
+                if isinstance(result, Failure):
+                    failed += 1
+                    fail(result.id, result.message)
+                else:
+                    made += 1
+                    yield result
+
+        write(good(), out or sys.stdout.buffer, form)
+    if out:
+        note(f"wrote {made:,} vectors to {out}")
+    return 1 if failed else 0
+
+
+def _format_of(out: Path | None) -> "Format":
+    ending = out.suffix.lower() if out else ".jsonl"
+    for form in _FORMATS:
+        if ending == f".{form}":
+            return form
+    raise UsageError(f"{out} ends in none of .jsonl, .npy and .parquet: say which with --format")

@@ -1,0 +1,100 @@
+"""Programs as vectors, the more alike the nearer."""
+
+from collections.abc import Generator, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treecaps.data.forest import Forest
+from treecaps.errors import Failure
+from treecaps.inference.stream import Piece, stream
+from treecaps.models.bundled import DEFAULT
+from treecaps.models.trained import TrainedModel, load
+from treecaps.syntax.program import Program
+from treecaps.syntax.tree import Tree
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """A program as a vector.
+
+    Args:
+        id: The program's name.
+        vector: ``[E]``, of length 1.
+        function: The name of the function that this is about; ``None`` for a whole program.
+        line: The line where that begins, from 1.
+    """
+
+    id: str
+    vector: Vectors
+    function: str | None = None
+    line: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        values = {**vars(self), "vector": [round(one, 6) for one in self.vector.tolist()]}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+class Embedder:
+    """Makes vectors of programs: the product of two says how alike their programs are.
+
+    Args:
+        model: A trained model, its folder, or the name of a bundled one.
+    """
+
+    def __init__(self, model: TrainedModel | str | Path = DEFAULT) -> None:
+        self.model = model if isinstance(model, TrainedModel) else load(model)
+
+    def embed(
+        self,
+        programs: Iterable[Program | Failure | str | Path],
+        *,
+        functions: bool = False,
+        workers: int | None = None,
+        times: dict[str, float] | None = None,
+    ) -> Generator[Embedding | Failure]:
+        """Yield the vectors of programs, in order; some at a time, so there may be many.
+
+        Args:
+            programs: Programs, or files to read; failures pass through.
+            functions: Whether each function of a program gets a vector, not the whole.
+            workers: How many processes parse; as many as there are cores by default.
+            times: Is told the seconds spent so far on ``parsing`` and ``network``.
+        """
+        return _embed(
+            stream(
+                self.model,
+                programs,
+                lambda forest: list(self._look(forest)),
+                functions=functions,
+                workers=workers,
+                times=times,
+            )
+        )
+
+    def embed_trees(self, trees: Iterable[Tree]) -> Vectors:
+        """Return the vectors of programs that are parsed, ``[B, E]``."""
+        return self._look(self.model.forest(trees))
+
+    def _look(self, forest: Forest) -> Vectors:
+        vectors: Vectors = self.model.embed(forest).numpy()
+        return vectors
+
+
+def _embed(
+    found: Generator[tuple[Piece, Vectors] | Failure],
+) -> Generator[Embedding | Failure]:
+    with closing(found):
+        for one in found:
+            if isinstance(one, Failure):
+                yield one
+            else:
+                piece, vector = one
+                yield Embedding(piece.id, vector, piece.function, piece.line)

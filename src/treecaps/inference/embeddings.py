@@ -1,0 +1,82 @@
+"""Files of vectors: JSON Lines, numpy's or Parquet."""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from treecaps.errors import DataError, tell
+from treecaps.inference.embed import Embedding
+
+Format = Literal["jsonl", "npy", "parquet"]
+
+_ROWS = 1024
+
+
+def write(embeddings: Iterable[Embedding], place: Path | IO[bytes], form: Format) -> None:
+    """Write vectors, as they come, to a file that appears when it is complete, or to a stream."""
+    writer = _WRITERS[form]
+    if not isinstance(place, Path):
+        writer(embeddings, place)
+        return
+    with _whole(place) as stream:
+        writer(embeddings, stream)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[IO[bytes]]:
+    building = path.with_name(f"{path.name}.building-{os.getpid()}")
+    try:
+        try:
+            with open(building, "wb") as stream:
+                yield stream
+            building.replace(path)
+        finally:
+            building.unlink(missing_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {tell(error)}") from None
+
+
+def _write_lines(embeddings: Iterable[Embedding], stream: IO[bytes]) -> None:
+    for one in embeddings:
+        stream.write(json.dumps(one.to_dict(), separators=(",", ":")).encode() + b"\n")
+        stream.flush()
+
+
+def _write_array(embeddings: Iterable[Embedding], stream: IO[bytes]) -> None:
+    rows = [one.vector for one in embeddings]
+    array = np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+    np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+def _write_table(embeddings: Iterable[Embedding], stream: IO[bytes]) -> None:
+    schema = pa.schema(
+        {
+            "id": pa.string(),
+            "function": pa.string(),
+            "line": pa.int64(),
+            "vector": pa.list_(pa.float32()),
+        }
+    )
+    with pq.ParquetWriter(stream, schema) as writer:
+        remaining = iter(embeddings)
+        while some := list(islice(remaining, _ROWS)):
+            # Names of files need not be text.
+            names = [one.id.encode("utf-8", "replace").decode() for one in some]
+            functions, lines = [one.function for one in some], [one.line for one in some]
+            vectors = [one.vector for one in some]
+            writer.write_table(pa.table([names, functions, lines, vectors], schema=schema))
+
+
+_WRITERS: dict[Format, Callable[[Iterable[Embedding], IO[bytes]], None]] = {
+    "jsonl": _write_lines,
+    "npy": _write_array,
+    "parquet": _write_table,
+}

@@ -1,0 +1,200 @@
+"""Programs through a model, some at a time, so there may be many."""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from treecaps.data.forest import Forest
+from treecaps.data.parallel import parse_programs
+from treecaps.errors import Failure, ProgramError, UsageError
+from treecaps.models.trained import TrainedModel
+from treecaps.syntax.functions import find_functions
+from treecaps.syntax.program import Program
+from treecaps.syntax.tree import Tree
+
+# What is looked at together, and out of how much more it is chosen by language.
+_PROGRAMS, _NODES = 256, 1 << 18
+_CHOICE = 4
+_Item = TypeVar("_Item")
+_Found = TypeVar("_Found")
+
+
+class Piece(NamedTuple):
+    """What gets an answer: a program, or a function of one.
+
+    Args:
+        id: The program's name.
+        tree: Its tree.
+        function: The name of the function that this is; ``None`` for a whole program.
+        line: The line where that begins, from 1.
+    """
+
+    id: str
+    tree: Tree
+    function: str | None = None
+    line: int | None = None
+
+
+def stream(
+    model: TrainedModel,
+    programs: Iterable[Program | Failure | str | Path],
+    look: Callable[[Forest], Sequence[_Found]],
+    *,
+    functions: bool = False,
+    workers: int | None = None,
+    times: dict[str, float] | None = None,
+) -> Generator[tuple[Piece, _Found] | Failure]:
+    """Yield what is found in programs, in order.
+
+    Args:
+        model: What shares the trees.
+        programs: Programs, or files to read; failures pass through.
+        look: Finds something for each tree of a forest.
+        functions: Whether to look at each function of a program, not at the whole.
+        workers: How many processes parse; as many as there are cores by default.
+        times: Is told the seconds spent so far on ``parsing`` (waiting for trees) and ``network``.
+    """
+    if isinstance(programs, str | bytes | Path | Program | Failure):
+        raise UsageError("many programs are taken; give a list, even for one: [program]")
+    if workers is None:
+        # All workers start at once, so one program should not start many.
+        most = len(programs) if isinstance(programs, Sized) else _PROGRAMS
+        workers = max(1, min(os.cpu_count() or 1, most))
+    clock = _Clock({} if times is None else times)
+    return _stream(model, programs, look, functions, workers, clock)
+
+
+def _stream(
+    model: TrainedModel,
+    programs: Iterable[Program | Failure | str | Path],
+    look: Callable[[Forest], Sequence[_Found]],
+    functions: bool,
+    workers: int,
+    clock: "_Clock",
+) -> Generator[tuple[Piece, _Found] | Failure]:
+    names: deque[str] = deque()  # of the programs that are being parsed
+
+    def read() -> Iterator[Program | Failure]:
+        for item in programs:
+            program = item if isinstance(item, Program | Failure) else _read(item)
+            names.append(program.id)
+            yield program
+
+    def prepare(results: Iterable[Tree | Failure]) -> Iterator[_Prepared]:
+        for chunk in _chunks(results, _nodes, _CHOICE):
+            pieces = [
+                piece for result in chunk for piece in _pieces(names.popleft(), result, functions)
+            ]
+            trees = [
+                (piece.tree, number)
+                for number, piece in enumerate(pieces)
+                if isinstance(piece, Piece)
+            ]
+            # Programs of one language share more windows, and each is looked at only once.
+            trees.sort(key=lambda item: item[0].language)
+            parts = list(_chunks(trees, lambda item: len(item[0]))) or [[]]
+            for part in parts:
+                forest = model.forest([tree for tree, _ in part])
+                numbers = [number for _, number in part]
+                yield _Prepared(pieces, numbers, forest, part is parts[-1])
+
+    parsed = parse_programs(read(), model.frontend, comments=model.comments, workers=workers)
+    clock.start("parsing")
+    with closing(parsed), closing(_ahead(prepare(parsed))) as prepared:
+        found: dict[int, _Found] = {}
+        for pieces, numbers, forest, complete in prepared:
+            clock.start("network")
+            if numbers:
+                found.update(zip(numbers, look(forest), strict=True))
+            if complete:
+                clock.start(None)
+                for number, piece in enumerate(pieces):
+                    yield (piece, found[number]) if isinstance(piece, Piece) else piece
+                found.clear()
+            clock.start("parsing")
+        clock.start(None)
+
+
+def _ahead(items: Iterator[_Item]) -> Generator[_Item]:
+    """Yield items while the next one is made in a thread of its own."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = thread.submit(next, items, None)
+            yield item
+
+
+class _Clock:
+    """Adds up what goes into one thing after the other."""
+
+    def __init__(self, times: dict[str, float]) -> None:
+        self.times = times
+        self._what: str | None = None
+        self._since = 0.0
+
+    def start(self, what: str | None) -> None:
+        now = time.perf_counter()
+        if self._what:
+            self.times[self._what] = self.times.get(self._what, 0.0) + now - self._since
+        self._what, self._since = what, now
+
+
+class _Prepared(NamedTuple):
+    """Trees that get their answers together.
+
+    Args:
+        pieces: What of some programs gets answers or has failed, in order.
+        numbers: Which of them the trees are of.
+        forest: The trees.
+        complete: Whether the others have had their answers before.
+    """
+
+    pieces: list[Piece | Failure]
+    numbers: list[int]
+    forest: Forest
+    complete: bool
+
+
+def _pieces(name: str, result: Tree | Failure, functions: bool) -> list[Piece | Failure]:
+    if isinstance(result, Failure):
+        return [replace(result, id=name)]
+    if not functions:
+        return [Piece(name, result)]
+    found: list[Piece | Failure] = [
+        Piece(name, function.tree, function.name, function.line)
+        for function in find_functions(result)
+    ]
+    return found or [Failure(name, "functions", "has no functions")]
+
+
+def _read(path: str | Path) -> Program | Failure:
+    try:
+        return Program.read(path)
+    except ProgramError as error:
+        return Failure(str(path), error.code, str(error))
+
+
+def _nodes(result: Tree | Failure) -> int:
+    return len(result) if isinstance(result, Tree) else 0
+
+
+def _chunks(
+    items: Iterable[_Item], nodes: Callable[[_Item], int], times: int = 1
+) -> Iterator[list[_Item]]:
+    """Divide items into lists of as many as are looked at together, or some times as many."""
+    chunk: list[_Item] = []
+    total = 0
+    for item in items:
+        chunk.append(item)
+        total += nodes(item)
+        if len(chunk) == times * _PROGRAMS or total >= times * _NODES:
+            yield chunk
+            chunk, total = [], 0
+    if chunk:
+        yield chunk
