@@ -138,21 +138,13 @@ def words() -> str:
             ("svm-renamed", ""),
             ("default", ""),
             ("default", "ensemble_"),
-            ("pairs", ""),
-            ("pairs", "ensemble_"),
             ("start", ""),
         ):
             pair = [percent(f"{name}-{model}", key, blind=blind) for blind in (False, True)]
             row.append(" / ".join(pair) if pair != ["-", "-"] else "-")
         rows.append(row)
     machines = ("token SVM", "the same, trained on blind programs too")
-    networks = (
-        "treecaps",
-        "three together",
-        "with capsules of tokens",
-        "three of these",
-        "begun with a model of atlas",
-    )
+    networks = ("treecaps", "three together", "begun with a model of atlas")
     return table(("data", *machines, *networks), rows)
 
 
