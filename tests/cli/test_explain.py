@@ -83,9 +83,35 @@ def test_a_large_program_makes_a_page_of_bounded_size(tmp_path: Path) -> None:
     page = out.read_text()
     assert len(page) < 3_000_000
     assert "more nodes" in page
+    # The strongest lines come first, and most of the others are folded.
+    first, last = page.index("Strongest lines"), page.index("<h2>Source")
+    listed = re.findall(r'href="#(L\d+)">', page[first:last])
+    assert len(listed) == 20
+    assert all(f'id="{line}"' in page for line in listed)
+    assert page.count("<details><summary>lines ") > 5
+    assert 0 < page.count("<details open>") < 300
     found = json.loads(run("explain", file, "--json").stdout)
     assert found["nodes_in_all"] > 100_000
-    assert len(found["nodes"]) == 1000
+    assert 1000 <= len(found["nodes"]) < 1030  # those that routes name are among them
+    told = {node["node"] for node in found["nodes"]}
+    assert all(one["node"] in told for route in found["routes"] for one in route["nodes"])
+
+
+def test_a_deep_program_makes_a_page_of_bounded_depth(tmp_path: Path) -> None:
+    file = tmp_path / "deep.c"
+    file.write_text("int f() { return " + "(" * 5000 + "1" + ")" * 5000 + "; }")
+    out = tmp_path / "page.html"
+    assert run("explain", file, "--html", out).returncode == 0
+    page = out.read_text()
+    assert page.count("<details") < 150
+    assert "below)" in page
+
+
+def test_tabs_stay_as_wide_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "tabs.c"
+    file.write_text("int f() {\n\treturn\t0;\n}\n")
+    lines = run("explain", file).stdout.splitlines()
+    assert lines[2][10:] == "        return  0;"
 
 
 @pytest.mark.parametrize(
@@ -96,6 +122,7 @@ def test_a_large_program_makes_a_page_of_bounded_size(tmp_path: Path) -> None:
         (["README.unknown"], "unknown language"),
         (["-"], "standard input has no file name; name it with --language"),
         ([str(GCD), "--label", "no-such"], "the model knows no class 'no-such'"),
+        ([str(GCD), "--label", "unknown"], "unknown is no class: without a label, the best guess"),
         ([str(GCD), "--html", "/nowhere/page.html"], "cannot write /nowhere/page.html"),
         ([str(GCD), "--model", "no-such"], "there is no model no-such"),
     ],

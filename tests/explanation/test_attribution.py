@@ -14,6 +14,7 @@ from treecaps.data.forest import Forest
 from treecaps.errors import UsageError
 from treecaps.explanation.attribution import (
     METHODS,
+    Contributions,
     Method,
     attribute,
     spread,
@@ -60,21 +61,50 @@ def test_routes_of_shared_windows_are_those_of_each_node(model: TrainedModel) ->
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_gradients_sum_to_what_the_vectors_add() -> None:
+def walk_slowly(model: TrainedModel, tree: Tree, number: int) -> Contributions:
+    """Integrate gradients in a thousand small steps."""
+    (network,) = model.members
+    assert isinstance(network, TreeCaps)
+    config = network.config
+    batch = Batch.of(Forest.node_by_node(tree, model.vocabulary, config.depths, bags=config.bags))
+    vectors = [network.symbol_vectors(batch.symbols).detach()]
+    if network.tokens and batch.bags:
+        features, _, _ = network.tokens.find(batch.bags)
+        vectors.append(network.tokens.vectors[features].detach())
+    totals = [torch.zeros(len(one)) for one in vectors]
+    for step in range(1000):
+        here = [((step + 0.5) / 1000 * one).requires_grad_() for one in vectors]
+        slopes = torch.autograd.grad(network(batch, *here).scores[0, number], here)
+        for total, slope, one in zip(totals, slopes, vectors, strict=True):
+            total.add_((slope * one).sum(1) / 1000)
+    nodes, *tokens = (total.double().numpy() for total in totals)
+    if tokens and network.tokens:
+        nodes = nodes + to_leaves(tree, network.tokens.known[features], tokens[0])
+    return nodes
+
+
+@pytest.mark.parametrize("tokens", [False, True])
+def test_gradients_are_those_of_many_small_steps(tokens: bool, with_tokens: TrainedModel) -> None:
     trees = example_trees()
-    one = train(trees, example_labels(), preset=small("hidden=8"))
-    for member in one.members:
-        member.vectors.data *= 0.1  # where nothing is at its limits, few steps will do
-    tree = trees[0]
-    found = attribute(one, tree, "gcd", "gradients")
-    batch_scores = one.scores(one.forest([tree]))[0, one.labels.index("gcd")].item()
-    silent = [weights.clone() for weights in (one.members[0].vectors,)]
+    preset = small("hidden=8", "epochs=8")
+    model = with_tokens if tokens else train(trees, example_labels(), preset=preset)
+    tree, number = trees[0], model.labels.index("gcd")
+    found = attribute(model, tree, "gcd", "gradients")
+    slow = walk_slowly(model, tree, number)
+    np.testing.assert_allclose(found, slow, atol=0.05 * np.abs(slow).max())
+    (network,) = model.members
+    assert isinstance(network, TreeCaps)
+    whole = model.scores(model.forest([tree]))[0, number].item()
+    weights = [network.vectors, network.token_vectors]
+    weights += [network.tokens.vectors] if network.tokens else []
+    kept = [(weight, weight.detach().clone()) for weight in weights if weight is not None]
     with torch.no_grad():
-        one.members[0].vectors.zero_()
-        without = one.scores(one.forest([tree]))[0, one.labels.index("gcd")].item()
-        one.members[0].vectors.copy_(silent[0])
-    assert found.sum() == pytest.approx(batch_scores - without, abs=1e-3)
-    assert np.abs(found).max() > 0
+        for weight, _ in kept:
+            weight.zero_()
+        without = model.scores(model.forest([tree]))[0, number].item()
+        for weight, value in kept:
+            weight.copy_(value)
+    assert found.sum() == pytest.approx(whole - without, abs=1e-5)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -145,10 +175,13 @@ def test_trees_by_another_front_end_are_refused(model: TrainedModel) -> None:
         explain(model, tree)
 
 
-def test_large_programs_are_explained_by_routing(model: TrainedModel) -> None:
-    small, large = ("x = 1\n" * count for count in (10, 600))
-    for code, method in ((small, "gradients"), (large, "routing")):
-        assert explain(model, treecaps.parse_code(code, "python")).method == method
+def test_large_programs_are_explained_by_routing_where_there_is_any(model: TrainedModel) -> None:
+    little, large = (treecaps.parse_code("x = 1\n" * count, "python") for count in (10, 600))
+    for tree, method in ((little, "gradients"), (large, "routing")):
+        assert explain(model, tree).method == method
+    maxima = small("pooling=max", "statics=1", "per_channel=false", "epochs=1")
+    other = train(example_trees()[::4], example_labels()[::4], preset=maxima)
+    assert explain(other, large).method == "gradients"
 
 
 @pytest.fixture(scope="module")
@@ -170,29 +203,6 @@ def test_tokens_have_their_part_by_routing(with_tokens: TrainedModel) -> None:
     assert of_tokens
     leaves = set(hash_leaves(tree)[0].tolist())
     assert all(node in leaves for route in of_tokens for node, _ in route.nodes)
-
-
-def test_tokens_have_their_part_by_gradients(with_tokens: TrainedModel) -> None:
-    (network,) = with_tokens.members
-    assert isinstance(network, TreeCaps)
-    assert network.tokens is not None
-    assert network.token_vectors is not None
-    tree = example_trees()[0]
-    number = with_tokens.labels.index("gcd")
-    of_nodes = (network.vectors, network.token_vectors)
-    weights = (*of_nodes, network.tokens.vectors)
-    kept = [weight.detach().clone() for weight in weights]
-    with torch.no_grad():
-        for weight in of_nodes:
-            weight.mul_(0.1)
-        whole = with_tokens.scores(with_tokens.forest([tree]))[0, number].item()
-        found = attribute(with_tokens, tree, "gcd", "gradients")
-        for weight in weights:
-            weight.zero_()
-        without = with_tokens.scores(with_tokens.forest([tree]))[0, number].item()
-        for weight, value in zip(weights, kept, strict=True):
-            weight.copy_(value)
-    assert found.sum() == pytest.approx(whole - without, abs=2e-3)
 
 
 def test_features_share_with_their_leaves() -> None:

@@ -1,5 +1,6 @@
 """The report of a training: what it shows, and that it shows code without running it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,23 @@ def test_it_shows_curves_mistakes_and_a_map(tmp_path: Path) -> None:
     assert "but called" in page
     assert page.count("<circle") == len(labels)  # each program is on the map
     assert "rgb(var(--for)" in page
-    assert "<script" not in page
+    assert page.count("<script") == 1
+    assert "script-src 'sha256-" in page
     assert "http://" not in page
+    shown = re.findall(r'but called.*?<div class="box">(.*?)</div>', page, re.DOTALL)
+    assert len(shown) == len(set(shown)) > 5  # none is shown twice
+    assert "gives all classes the same" in page
+    assert "length of the longest other" in page
+    assert all(f"&#9679;</span> {label}" in page for label in swap)  # the colours are named
     assert len(page) < 5_000_000
+
+
+def test_long_lines_are_cut(tmp_path: Path) -> None:
+    code = "int main() { " + "int x = 1; " * 15_000 + "}"
+    long = [treecaps.parse_code(code, "c")] * 8
+    page = report(tmp_path / "model", small(), (long, ["gcd", "stack"] * 4))
+    assert "but called" in page
+    assert len(page) < 2_000_000
 
 
 def test_code_is_shown_not_run(tmp_path: Path) -> None:
@@ -37,7 +52,8 @@ def test_code_is_shown_not_run(tmp_path: Path) -> None:
     evil = [treecaps.parse_code(code, "python")] * 6
     page = report(tmp_path / "model", small(), (evil, ["gcd", "stack"] * 3))
     assert "alert(1)" in page
-    assert "<script" not in page
+    assert page.count("<script") == 1
+    assert "<script>alert" not in page
     assert "<img" not in page
 
 

@@ -1,6 +1,7 @@
 """``treecaps explain``."""
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,8 @@ def command(
 
     from treecaps.explanation.explanation import explain
     from treecaps.models.trained import load
+
+    import_module("captum.attr")  # with all else that takes time to load
 
     torch.set_num_threads(1)
     if Path(path).is_dir():

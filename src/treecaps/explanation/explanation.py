@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -34,12 +34,14 @@ class Route(NamedTuple):
 
     Args:
         capsule: Its number.
+        of: What it comes from.
         share: How much of the code capsule is due to it.
         nodes: The nodes whose windows it is due to most, the first that has each, and how much of
             it.
     """
 
     capsule: int
+    of: Literal["windows", "tokens"]
     share: float
     nodes: tuple[tuple[int, float], ...]
 
@@ -81,9 +83,11 @@ class Explanation:
         return np.bincount(self.line_of, self.tokens, minlength=count).astype(np.float64)
 
     def to_dict(self, most: int = 1000) -> dict[str, Any]:
-        """Return plain values for JSON: all lines, and the nodes that add most, either way."""
+        """Return plain values for JSON: all lines, the nodes that add most, and the routes."""
         names, lines = self.tree.kind_names(), self.line_of
-        chosen = np.sort(np.argsort(-np.abs(self.nodes), kind="stable")[:most])
+        named = [node for route in self.routes for node, _ in route.nodes]
+        chosen = np.union1d(np.argsort(-np.abs(self.nodes), kind="stable")[:most], named)
+        chosen = chosen.astype(np.int64)
         return {
             **self.answer.to_dict(),
             "explained": self.label,
@@ -105,6 +109,7 @@ class Explanation:
             "routes": [
                 {
                     "capsule": route.capsule,
+                    "of": route.of,
                     "share": round(route.share, 6),
                     "nodes": [{"node": n, "share": round(share, 6)} for n, share in route.nodes],
                 }
@@ -148,7 +153,7 @@ def explain(
         raise UsageError(f"the model wants a tree by {model.frontend}, not by {program.frontend}")
     said = answer(model, program, name)
     label = label or said.guess
-    method = method or best_method(program)
+    method = method or best_method(model, program)
     nodes = attribute(model, program, label, method)
     routes = _routes(model, program, model.labels.index(label))
     tokens = to_tokens(program, nodes)
@@ -179,13 +184,14 @@ def _routes(model: TrainedModel, tree: Tree, number: int) -> tuple[Route, ...]:
         leaves = leaves[order[np.searchsorted(hashes[order], features.numpy())]]
     for share, capsule in zip(*(part.tolist() for part in strongest), strict=True):
         windows = shares.shape[1]
+        of: Literal["windows", "tokens"] = "windows" if capsule < windows else "tokens"
         of_it, where = (
             (shares[:, capsule], first)
-            if capsule < windows
+            if of == "windows"
             else (of_tokens[:, capsule - windows], leaves)
         )
         best = of_it.topk(min(_SOURCES, len(of_it)))
         places = where[best.indices.numpy()].tolist()
         nodes = tuple(zip(places, best.values.tolist(), strict=True))
-        found.append(Route(capsule, share, nodes))
+        found.append(Route(capsule, of, share, nodes))
     return tuple(found)

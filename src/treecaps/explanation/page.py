@@ -2,19 +2,26 @@
 
 from collections.abc import Iterator
 from html import escape
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 
 from treecaps.explanation.explanation import Explanation
 from treecaps.explanation.perturbation import STEP
+from treecaps.pages.charts import drawing
 from treecaps.pages.document import document
 from treecaps.syntax.tree import Tree
 
 _TOKENS = 5000
 """How many tokens are coloured at most, the strongest."""
 _NODES = 1500
-"""How many nodes the tree shows at most, the strongest and those above them."""
+"""How many nodes the tree shows at most: strong ones and those above them."""
+_DEPTH = 100
+"""How deep the tree is shown at most."""
+_FEW_LINES = 300
+"""A longer program is folded but for its strongest lines and those around, and listed."""
+_STRONGEST, _LISTED = 40, 20
+_AROUND = 3
 _LONGEST = 60
 
 _STYLE = """
@@ -32,14 +39,19 @@ _STYLE = """
 """
 _SCRIPT = """
 const at = [...document.querySelectorAll('[data-n]')];
+const of = t => t.closest('[data-n]') || t.querySelector(':scope > [data-n]');
 const span = e => [+e.dataset.n, +(e.dataset.e || +e.dataset.n + 1)];
 const show = (e, on) => { const [a, b] = span(e);
   for (const o of at) { const n = +o.dataset.n;
     if (o === e || (n >= a && n < b && (o.closest('pre') || n === a)))
       o.classList.toggle('on', on); } };
 for (const kind of ['mouseover', 'focusin', 'mouseout', 'focusout'])
-  document.addEventListener(kind, event => { const e = event.target.closest('[data-n]');
+  document.addEventListener(kind, event => { const e = of(event.target);
     if (e) show(e, kind === 'mouseover' || kind === 'focusin'); });
+document.addEventListener('click', event => { const e = event.target.closest('[data-n]');
+  const other = e && at.find(o => o.dataset.n === e.dataset.n && !o.closest('.box, svg')
+    ?.contains(e));
+  if (other) other.scrollIntoView({ block: 'nearest' }); });
 """
 
 
@@ -55,7 +67,8 @@ def to_html(explanation: Explanation) -> str:
         ),
         f"<p>What adds to <b>{escape(explanation.label)}</b> (by {explanation.method}) is on orange"
         " ground, what speaks against it on blue. Point at a token or a node to see both.</p>",
-        f'<div class="two"><div><h2>Source</h2><div class="box">{to_source(explanation)}',
+        *_strongest(explanation),
+        f'<div class="two"><div><h2>Source</h2><div class="box">{"".join(_folded(explanation))}',
         '</div></div><div><h2>Tree</h2><div class="box tree">',
         *_tree(explanation),
         "</div></div></div>",
@@ -67,9 +80,47 @@ def to_html(explanation: Explanation) -> str:
     return document(f"{said.id}: {verdict}", parts, style=_STYLE, script=_SCRIPT)
 
 
-def to_source(explanation: Explanation, most_lines: int | None = None) -> str:
-    """Return the source as a heat map, all of it or its first lines."""
-    return "<pre>" + "\n".join(islice(_source(explanation), most_lines)) + "</pre>"
+def to_source(explanation: Explanation, most_lines: int, most_bytes: int) -> str:
+    """Return the beginning of the source as a heat map."""
+    return "<pre>" + "\n".join(islice(_source(explanation, most_bytes), most_lines)) + "</pre>"
+
+
+def _strong_lines(explanation: Explanation) -> list[int]:
+    """Return the lines that add most, either way, the strongest first."""
+    order = np.argsort(-np.abs(explanation.lines), kind="stable")[:_STRONGEST]
+    return [line for line in order.tolist() if explanation.lines[line]]
+
+
+def _strongest(explanation: Explanation) -> Iterator[str]:
+    """Yield the strongest lines of a long program, each with a link to its place."""
+    if len(explanation.lines) <= _FEW_LINES:
+        return
+    total = float(np.abs(explanation.lines).sum()) or 1.0
+    text = explanation.tree.text.split(b"\n")
+    yield '<h2>Strongest lines</h2><div class="box"><pre>'
+    for line in _strong_lines(explanation)[:_LISTED]:
+        words = text[line].decode("utf-8", "replace").strip()[:_LONGEST]
+        share = 100 * explanation.lines[line] / total
+        yield f'<a href="#L{line + 1}">line {line + 1}</a> {share:+.2f} %  {escape(words)}'
+    yield "</pre></div>"
+
+
+def _folded(explanation: Explanation) -> Iterator[str]:
+    """Yield the source, of a long program with its weak lines folded."""
+    lines = list(_source(explanation))
+    if len(lines) <= _FEW_LINES:
+        yield "<pre>" + "\n".join(lines) + "</pre>"
+        return
+    strong = np.zeros(len(lines), bool)
+    for line in _strong_lines(explanation):
+        strong[max(line - _AROUND, 0) : line + _AROUND + 1] = True
+    cuts = [0, *(np.flatnonzero(np.diff(strong)) + 1).tolist(), len(lines)]
+    for begin, end in pairwise(cuts):
+        shown = "<pre>" + "\n".join(lines[begin:end]) + "</pre>"
+        if strong[begin]:
+            yield shown
+        else:
+            yield f"<details><summary>lines {begin + 1:,} to {end:,}</summary>{shown}</details>"
 
 
 def _ground(value: float, most: float) -> str:
@@ -80,20 +131,21 @@ def _ground(value: float, most: float) -> str:
     return f"background: rgb(var(--{'for' if value > 0 else 'against'}) / {0.75 * strength:.2f})"
 
 
-def _source(explanation: Explanation) -> Iterator[str]:
-    """Yield the lines of the program, with numbers and what they add."""
+def _source(explanation: Explanation, most_bytes: int | None = None) -> Iterator[str]:
+    """Yield the lines of the program, or of its beginning, with numbers and what they add."""
     tree, tokens = explanation.tree, explanation.tokens
-    text, names = tree.text, tree.kind_names()
+    text, names = tree.text[:most_bytes], tree.kind_names()
     most = float(np.abs(tokens).max()) or 1.0
     chosen = np.argsort(-np.abs(tokens), kind="stable")[:_TOKENS]
     chosen = np.sort(chosen[np.abs(tokens[chosen]) >= 0.003 * most])
     total = float(np.abs(explanation.lines).sum()) or 1.0
     added = explanation.lines
+    strong = set(_strong_lines(explanation))
     parts = []
     done = 0
     for node in chosen.tolist():
         start, end = int(tree.start[node]), int(tree.end[node])
-        if start < done or end == start:
+        if start < done or end == start or end > len(text):
             continue
         parts.append(escape(text[done:start].decode("utf-8", "replace")))
         # A token of several lines stays one token in the eyes of the reader.
@@ -108,20 +160,20 @@ def _source(explanation: Explanation) -> Iterator[str]:
     for number, line in enumerate("".join(parts).split("\n")):
         share = 100 * added[number] / total
         shown = f"{share:5.1f} %" if abs(share) >= 0.1 else ""
-        yield f'<span class="l">{number + 1:4} {shown:>7}</span>{line}'
+        if not shown and number in strong and len(added) > _FEW_LINES:
+            shown = f"{share:5.2f} %"
+        yield f'<span class="l" id="L{number + 1}">{number + 1:4} {shown:>7}</span>{line}'
 
 
 def _tree(explanation: Explanation) -> Iterator[str]:
-    """Yield the tree as lists that fold: the strongest nodes and those above them."""
+    """Yield the tree as lists that fold: the strongest nodes and those above them.
+
+    Of a large tree, only what leads to the strongest of all is unfolded.
+    """
     tree, nodes = explanation.tree, explanation.nodes
     most = float(np.abs(nodes).max()) or 1.0
-    shown = np.zeros(len(tree), bool)
     parents = tree.parent.tolist()
-    for strong in np.argsort(-np.abs(nodes), kind="stable")[:_NODES].tolist():
-        node = strong
-        while node >= 0 and not shown[node]:
-            shown[node] = True
-            node = parents[node]
+    shown, unfolded = _choose(tree, np.argsort(-np.abs(nodes), kind="stable").tolist())
     ends = _ends(tree)
     names, tokens = tree.kind_names(), tree.tokens()
     children: dict[int, list[int]] = {}
@@ -140,15 +192,43 @@ def _tree(explanation: Explanation) -> Iterator[str]:
             f' style="{_ground(nodes[item], most)}">{escape(names[item])}</span>'
             + (f" {escape(text)}" if text else "")
         )
-        hidden = ends[item] - item - 1 - int(shown[item + 1 : ends[item]].sum())
+        hidden = ends[item] - item - 1 - sum(ends[child] - child for child in below)
         more = f'<li class="quiet">and {hidden:,} more nodes</li>' if hidden and below else ""
         if not below:
             rest = f' <span class="quiet">({hidden:,} below)</span>' if hidden else ""
+            head = head.replace("<span", '<span tabindex="0"', 1)
             yield f'<li class="leaf">{head}{rest}</li>' if item else f"{head}{rest}"
             continue
-        yield ("<li>" if item else "") + f"<details open><summary>{head}</summary><ul>"
+        state = " open" if unfolded[item] else ""
+        yield ("<li>" if item else "") + f"<details{state}><summary>{head}</summary><ul>"
         waiting.append(more + "</ul></details>" + ("</li>" if item else ""))
         waiting.extend(below[::-1])
+
+
+def _choose(tree: Tree, strongest: list[int]) -> tuple[list[bool], list[bool]]:
+    """Return which nodes are shown, and which unfolded: not too many, and not too deep."""
+    parents = tree.parent.tolist()
+    depth = [0] * len(tree)
+    for node in range(1, len(tree)):
+        depth[node] = depth[parents[node]] + 1
+    shown = [False] * len(tree)
+    unfolded = [len(tree) <= _NODES] * len(tree)
+    shown[0] = unfolded[0] = True
+    count = 1
+    for place, strong in enumerate(node for node in strongest if depth[node] <= _DEPTH):
+        way = [strong]
+        while parents[way[-1]] > 0:
+            way.append(parents[way[-1]])
+        fresh = [node for node in way if not shown[node]]
+        count += len(fresh)
+        if count > _NODES:
+            break
+        for node in fresh:
+            shown[node] = True
+        if place < _STRONGEST:
+            for node in way:
+                unfolded[node] = True
+    return shown, unfolded
 
 
 def _ends(tree: Tree) -> list[int]:
@@ -181,26 +261,27 @@ def _flow(explanation: Explanation) -> str:
             parts.append(_way(300, left[node], width * 0.55, middle, max(1, 10 * abs(share)), side))
         parts.append(
             f'<circle cx="{width * 0.55}" cy="{middle}" r="5" fill="currentColor"/>'
-            f'<text x="{width * 0.55 + 9}" y="{middle - 8}">static capsule {route.capsule},'
+            f'<text x="{width * 0.55 + 9}" y="{middle - 8}">capsule {route.capsule}, of {route.of},'
             f" {route.share:.1%}</text>"
         )
     for node, y in left.items():
         text = tree.text[tree.start[node] : tree.end[node]].decode("utf-8", "replace")
         words = " ".join(text.split())[:28]
         parts.append(
-            f'<text x="292" y="{y + 4}" text-anchor="end">{escape(words or names[node])}'
+            f'<text x="292" y="{y + 4}" text-anchor="end" data-n="{node}">'
+            f"{escape(words or names[node])}"
             f" (line {lines[node] + 1})<title>{escape(names[node])}</title></text>"
         )
     parts.append(f'<text x="{width - 182}" y="{goal + 4}">{escape(explanation.label)}</text>')
-    return f'<svg viewBox="0 0 {width} {height}" role="img">{"".join(parts)}</svg>'
+    return drawing(width, height, parts)
 
 
 def _dimensions(explanation: Explanation) -> Iterator[str]:
     """Yield a table of what comes and goes with each number of the code capsule."""
     yield (
         f"<p>What a decoder rebuilds when one number of the capsule of <b>"
-        f"{escape(explanation.label)}</b> is moved from {-STEP} to +{STEP} of what it is: windows"
-        " that come and go, in per cent of the nodes that have children.</p>"
+        f"{escape(explanation.label)}</b> is moved from {STEP} below to {STEP} above what it"
+        " is: windows that come and go, in per cent of the nodes that have children.</p>"
         '<div class="box"><table class="wrap">'
         "<tr><th>number</th><th>moves</th><th>comes</th><th>goes</th></tr>"
     )

@@ -11,6 +11,7 @@ from treecaps.explanation.perturbation import STEP
 
 _FOR, _AGAINST = (211, 84, 0), (31, 119, 180)
 _WIDEST = 80
+_TAB = 8
 _GROUND = 0.12  # below this share of the strongest token, nothing is coloured
 
 
@@ -26,18 +27,25 @@ def to_lines(explanation: Explanation, width: int = 9) -> Iterator[Text]:
     for line, added in zip(text.split("\n"), explanation.lines, strict=True):
         share = 100 * added / total
         shown = Text(f"{share:{width - 3}.1f} %  " if abs(share) >= 0.1 else " " * (width + 1))
+        column = 0
         for offset, letter in enumerate(line):
             at = place[begin + offset]
             warmth = heat[at] if at < len(heat) else 0.0
+            if letter == "\t":
+                spaces = _TAB - column % _TAB
+                shown.append(" " * spaces)
+                column += spaces
+                continue
             shown.append(letter if letter.isprintable() else " ", _style(warmth))
+            column += 1
         begin += len(line) + 1
         yield shown
 
 
 def dimension_lines(explanation: Explanation) -> Iterator[str]:
     """Yield what comes and goes with each number of the code capsule."""
-    yield f"When a number of the capsule of {explanation.label} is moved from {-STEP} to +{STEP} of"
-    yield "what it is, windows come and go, in per cent of the nodes that have children:"
+    yield f"When a number of the capsule of {explanation.label} is moved from {STEP} below to"
+    yield f"{STEP} above what it is, windows come and go; in per cent of the nodes with children:"
     for one in explanation.dimensions:
         yield f"number {one.number}, which moves {one.moved:.1%} of the nodes"
         for change in (*one.comes, *one.goes[::-1]):

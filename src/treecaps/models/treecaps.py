@@ -233,15 +233,17 @@ class TreeCaps(Network):
             self.decoder.learn_windows(forest)
 
     def figures(self, answer: Answer, label: Tensor) -> dict[str, Tensor]:
-        """Return the mean length of the right code capsule, and how even routing is.
+        """Return mean lengths of the right code capsule and the longest other; how even routing is.
 
-        The latter is the entropy of the coupling divided by the largest it can have: 1 where every
+        That is the entropy of the coupling divided by the largest it can have: 1 where every
         capsule below gives all classes the same, 0 where each gives all to one class.
         """
         assert isinstance(answer, Capsules)
         entropy = torch.special.entr(answer.coupling).sum(2).mean()
+        right = label.unsqueeze(1)
         return {
-            "right_length": answer.scores.gather(1, label.unsqueeze(1)).mean(),
+            "right_length": answer.scores.gather(1, right).mean(),
+            "wrong_length": answer.scores.scatter(1, right, 0.0).amax(1).mean(),
             "coupling_entropy": entropy / math.log(answer.coupling.shape[2]),
         }
 

@@ -1,15 +1,25 @@
 """Charts as SVG: bars, curves, confusion, points."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 _FEW = 30
 """How many classes still have room for their names."""
+_CELLS = 5000
+"""How many cells a picture has at most, those with the most in them."""
 
 
 def hue(number: int, of: int) -> str:
     """Return one of several colours, as far apart as they can be."""
-    return f"hsl({360 * number / max(of, 1):.0f} 70% 50%)"
+    return f"hsl({360 * number / max(of, 1):.0f} 70% var(--tone))"
+
+
+def drawing(width: float, height: float, parts: Iterable[str]) -> str:
+    """Frame a picture: on a narrow page it is moved about rather than too small to read."""
+    return (
+        f'<div class="wide"><svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" style="width:'
+        f' {width:.0f}px; min-width: {0.8 * width:.0f}px">{"".join(parts)}</svg></div>'
+    )
 
 
 def bars(values: Mapping[str, float], marks: Mapping[str, float]) -> str:
@@ -29,7 +39,7 @@ def bars(values: Mapping[str, float], marks: Mapping[str, float]) -> str:
             parts.append(
                 f'<path d="M{place:.1f} {top + 1}v22" stroke="currentColor" stroke-width="2"/>'
             )
-    return f'<svg viewBox="0 0 {width} {len(values) * step}" role="img">{"".join(parts)}</svg>'
+    return drawing(width, len(values) * step, parts)
 
 
 def curves(lines: Mapping[str, Sequence[float | None]], *, percent: bool = True) -> str:
@@ -71,47 +81,57 @@ def curves(lines: Mapping[str, Sequence[float | None]], *, percent: bool = True)
         f'<text x="{(left + width - right) / 2}" y="{height - 8}" text-anchor="middle">'
         f"from the first epoch to the last, at most {most}</text>"
     )
-    tall = max(height, 18 * len(shown) + 20)
-    return f'<svg viewBox="0 0 {width} {tall}" role="img">{"".join(parts)}</svg>'
+    return drawing(width, max(height, 18 * len(shown) + 20), parts)
 
 
 def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
     """Draw which classes are taken for which: a row is a class, a column an answer."""
-    # Of few classes each has more room, and its counts are written down.
-    size = min(max(420 // max(len(labels), 1), 14), 34) if len(labels) <= _FEW else 6
-    left = 120
+    # Of few classes each has more room, its counts are written down, and so are the names.
+    few = len(labels) <= _FEW
+    size = min(max(420 // max(len(labels), 1), 14), 34) if few else 6
+    left, top = (120, 100) if few else (0, 0)
     parts = []
-    for down, (label, line) in enumerate(zip(labels, counts, strict=True)):
-        total = max(sum(line), 1)
-        if len(labels) <= _FEW:
+    cells = [
+        (count, down, across)
+        for down, line in enumerate(counts)
+        for across, count in enumerate(line)
+        if count
+    ]
+    totals = [max(sum(line), 1) for line in counts]
+    for number, label in enumerate(labels if few else ()):
+        middle = number * size + size / 2
+        name = escape(str(label))
+        parts.append(
+            f'<text x="{left - 6}" y="{top + middle + 4:.0f}" text-anchor="end"'
+            f' style="font-size: 10px">{name}</text>'
+            f'<text transform="translate({left + middle + 3:.0f} {top - 6}) rotate(-60)"'
+            f' style="font-size: 10px">{name}</text>'
+        )
+    for count, down, across in sorted(cells, reverse=True)[:_CELLS]:
+        title = escape(f"{labels[down]} as {labels[across]}: {count}")
+        parts.append(
+            f'<rect x="{left + across * size}" y="{top + down * size}" width="{size - 1}"'
+            f' height="{size - 1}" fill="var(--bar)"'
+            f' fill-opacity="{(count / totals[down]) ** 0.5:.2f}"><title>{title}</title></rect>'
+        )
+        if size >= 24:
             parts.append(
-                f'<text x="{left - 6}" y="{down * size + size / 2 + 4:.0f}" text-anchor="end"'
-                f' style="font-size: 10px">{escape(str(label))}</text>'
+                f'<text x="{left + (across + 0.5) * size:.0f}" text-anchor="middle"'
+                f' y="{top + down * size + size / 2 + 4:.0f}"'
+                f' style="font-size: 10px; pointer-events: none">{count}</text>'
             )
-        parts += [
-            f'<rect x="{left + across * size}" y="{down * size}" width="{size - 1}"'
-            f' height="{size - 1}" fill="var(--bar)" fill-opacity="{(count / total) ** 0.5:.2f}">'
-            f"<title>{escape(str(label))} as {escape(str(labels[across]))}: {count}</title></rect>"
-            for across, count in enumerate(line)
-            if count
-        ]
-        parts += [
-            f'<text x="{left + (across + 0.5) * size:.0f}" y="{down * size + size / 2 + 4:.0f}"'
-            f' text-anchor="middle" style="font-size: 10px; pointer-events: none">{count}</text>'
-            for across, count in enumerate(line)
-            if count and size >= 24
-        ]
     side = len(labels) * size
-    return (
-        f'<svg viewBox="0 0 {left + side} {side}" width="{left + side}" role="img">'
-        f"{''.join(parts)}</svg>"
-    )
+    # The last of the names above lean out to the right.
+    return drawing(left + side + (60 if few else 0), top + side, parts)
 
 
 def points(
-    places: Sequence[tuple[float, float]], groups: Sequence[int], of: int, titles: Sequence[str]
+    places: Sequence[tuple[float, float]],
+    groups: Sequence[int | None],
+    names: Sequence[str],
+    titles: Sequence[str],
 ) -> str:
-    """Draw points of several groups, each with a title to point at."""
+    """Draw points of several groups, or of none, each with a title to point at."""
     width = height = 640
     across, down = zip(*places, strict=True)
     low, high = (min(across), min(down)), (max(across), max(down))
@@ -119,8 +139,20 @@ def points(
     for (x, y), group, title in zip(places, groups, titles, strict=True):
         left = 10 + (x - low[0]) / ((high[0] - low[0]) or 1) * (width - 20)
         top = 10 + (y - low[1]) / ((high[1] - low[1]) or 1) * (height - 20)
+        colour = "var(--quiet)" if group is None else hue(group, len(names))
         parts.append(
-            f'<circle cx="{left:.1f}" cy="{top:.1f}" r="4" fill="{hue(group, of)}"'
+            f'<circle cx="{left:.1f}" cy="{top:.1f}" r="4" fill="{colour}"'
             f' fill-opacity=".7"><title>{escape(title)}</title></circle>'
         )
-    return f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img">{"".join(parts)}</svg>'
+    return drawing(width, height, parts) + legend(names)
+
+
+def legend(names: Sequence[str]) -> str:
+    """Name the colours of groups, if they are few enough to be told apart."""
+    if len(names) > _FEW:
+        return ""
+    marks = (
+        f'<span style="color: {hue(number, len(names))}">&#9679;</span> {escape(name)}'
+        for number, name in enumerate(names)
+    )
+    return f"<p>{' &ensp;'.join(marks)}</p>"

@@ -7,9 +7,10 @@ from html import escape
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1c; --paper: #fff; --line: #d5d5d5; --quiet: #6b6b6b;
-  --bar: #3b78c2; --for: 211 84 0; --against: 31 119 180; --mark: #ffd54a }
+  --bar: #3b78c2; --for: 211 84 0; --against: 31 119 180; --mark: #ffd54a; --tone: 36% }
 @media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --paper: #16181b; --line: #3a3d42;
-  --quiet: #9a9a9a; --bar: #6ea8ef; --for: 240 140 60; --against: 90 160 230; --mark: #8a6d00 } }
+  --quiet: #9a9a9a; --bar: #6ea8ef; --for: 240 140 60; --against: 90 160 230; --mark: #8a6d00;
+  --tone: 66% } }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
   max-width: 80rem; margin: 1.5rem auto; padding: 0 1rem }
 h1 { font-size: 1.6rem; overflow-wrap: anywhere } h2 { font-size: 1.25rem; margin-top: 2rem }

@@ -23,10 +23,26 @@ _PAIRS = 3
 _MISTAKES = 5
 _POINTS = 500
 _LINES = 60
+_EVEN = 0.9999
 _LONGEST = 200_000
 """Programs of more bytes are shown without colours."""
 
-_STYLE = ".l { color: var(--quiet); display: inline-block; width: 8.2rem; white-space: pre }"
+_BYTES = 8000
+"""How much of a program is shown."""
+
+_STYLE = (
+    ".l { color: var(--quiet); display: inline-block; width: 8.2rem; white-space: pre }"
+    + """
+#told { position: sticky; bottom: 0; display: block; background: var(--paper); padding: .3rem }
+"""
+)
+# Touch screens show no titles.
+_SCRIPT = """
+const told = document.getElementById('told');
+for (const kind of ['click', 'mouseover'])
+  document.addEventListener(kind, event => { const title = event.target.closest('circle, rect')
+    ?.querySelector('title'); told.textContent = title ? title.textContent : ''; });
+"""
 
 
 @dataclass(frozen=True)
@@ -61,7 +77,8 @@ class Report:
         parts = [self._facts(), *self._curves()]
         if len(self.trees):
             parts += [*self._confusion(), *self._pairs(), *self._mistakes(), *self._map()]
-        return document("How the training went", parts, style=_STYLE)
+        parts.append('<output id="told"></output>')
+        return document("How the training went", parts, style=_STYLE, script=_SCRIPT)
 
     def _facts(self) -> str:
         model, figures = self.model, self.model.card["figures"]
@@ -91,14 +108,22 @@ class Report:
 
         accuracy = of(training="accuracy", validation="val_accuracy", blind="val_accuracy_blind")
         inside = of(
-            length_of_the_right_capsule="right_length", entropy_of_the_coupling="coupling_entropy"
+            length_of_the_right_capsule="right_length",
+            length_of_the_longest_other="wrong_length",
+            entropy_of_the_coupling="coupling_entropy",
         )
+        even = all(epoch.get("coupling_entropy", 0) > _EVEN for epoch in history)
         parts = ["<h2>Epoch by epoch</h2>", "<h3>Accuracy in per cent</h3>"]
         parts += [charts.curves(accuracy), "<h3>Loss</h3>"]
         parts.append(charts.curves(of(training="loss", validation="val_loss"), percent=False))
         if inside:
             parts += ["<h3>Inside, in per cent of the most there can be</h3>"]
             parts.append(charts.curves(inside))
+        if even:
+            parts.append(
+                '<p class="quiet">The entropy of the coupling stays at its most: with one iteration'
+                " of dynamic routing, every capsule gives all classes the same.</p>"
+            )
         return parts
 
     def _confusion(self) -> list[str]:
@@ -128,7 +153,7 @@ class Report:
         pairs = Counter((right[row], self.guess[row]) for row in self._wrong)
         parts = []
         for (one, other), count in pairs.most_common(_PAIRS):
-            mistaken = next(r for r in self._wrong if (right[r], self.guess[r]) == (one, other))
+            mistaken = self._example(one, other)
             rows = enumerate(zip(right, self.guess, strict=True))
             good = next((row for row, pair in rows if pair == (other, other)), None)
             title = f"{labels[one]} taken for {labels[other]}: {count:,}"
@@ -137,9 +162,17 @@ class Report:
             parts.append(f"<h3>{html.escape(title)}</h3>" + self._side_by_side(shown))
         return ["<h2>Most confused</h2>", *parts] if parts else []
 
+    def _example(self, one: int, other: int) -> int:
+        """Return the surest program of a class that is taken for another."""
+        right = self.label.tolist()
+        return next(row for row in self._wrong if (right[row], self.guess[row]) == (one, other))
+
     def _mistakes(self) -> list[str]:
-        """Show the surest mistakes, and what led to them."""
+        """Show the surest mistakes that are not shown yet, and what led to them."""
         labels, right = self.model.labels, self.label.tolist()
+        pairs = Counter((right[row], self.guess[row]) for row in self._wrong)
+        before = {self._example(*pair) for pair, _ in pairs.most_common(_PAIRS)}
+        others = [row for row in self._wrong if row not in before]
         parts = [
             self._side_by_side(
                 [
@@ -150,9 +183,9 @@ class Report:
                     )
                 ]
             )
-            for row in self._wrong[:_MISTAKES]
+            for row in others[:_MISTAKES]
         ]
-        return ["<h2>Surest mistakes</h2>", *parts] if parts else []
+        return ["<h2>Surest mistakes beside these</h2>", *parts] if parts else []
 
     def _side_by_side(self, programs: Sequence[tuple[str, int]]) -> str:
         """Show programs, with what led to the answer where that can be told."""
@@ -165,8 +198,9 @@ class Report:
 
     def _source(self, tree: Tree, guess: int) -> str:
         if len(tree.text) <= _LONGEST and self._routes:
-            return to_source(explain(self.model, tree, label=self.model.labels[guess]), _LINES)
-        text = tree.text[:_LONGEST].decode("utf-8", "replace")
+            found = explain(self.model, tree, label=self.model.labels[guess])
+            return to_source(found, _LINES, _BYTES)
+        text = tree.text[:_BYTES].decode("utf-8", "replace")
         return f"<pre>{html.escape(chr(10).join(text.split(chr(10))[:_LINES]))}</pre>"
 
     @property
@@ -204,13 +238,13 @@ class Report:
         ]
         drawn = charts.points(
             [(float(x), float(y)) for x, y in values],
-            [max(right[row], 0) for row in rows],
-            len(labels),
+            [right[row] if right[row] >= 0 else None for row in rows],
+            labels,
             titles,
         )
         return [
             "<h2>A map of the programs</h2>",
             "<p>Programs with like code capsules lie together (t-SNE); the colour is the class."
-            " Point at one to see what it is, and what it is called.</p>",
+            " Point at one, or touch it, to see what it is, and what it is called.</p>",
             drawn,
         ]
