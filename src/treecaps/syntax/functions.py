@@ -66,11 +66,13 @@ class Function:
         name: What it is called.
         line: The line where it begins, from 1.
         tree: Its tree, with the function as the root.
+        node: The number of that root in the tree of the program.
     """
 
     name: str
     line: int
     tree: Tree
+    node: int
 
 
 def find_functions(tree: Tree) -> list[Function]:
@@ -86,7 +88,7 @@ def find_functions(tree: Tree) -> list[Function]:
         inside[node] = up >= 0 and (inside[up] or _is_function(kinds, parent, up))
         if not inside[node] and tree.child_count[node] and _is_function(kinds, parent, node):
             line = tree.text.count(b"\n", 0, int(tree.start[node])) + 1
-            found.append(Function(_name(tree, kinds, node), line, tree.subtree(node)))
+            found.append(Function(_name(tree, kinds, node), line, tree.subtree(node), node))
     return found
 
 
