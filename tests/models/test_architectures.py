@@ -332,7 +332,9 @@ def test_linear_machines_equal_those_of_scikit_learn(name: str, classes: int) ->
         lowercase=False,
         **(words if name == "svm-tokens" else {"token_pattern": ".+"}),
     )
-    machine = LinearSVC().fit(weigh.fit_transform(map(spell, trees[learn])), labels[learn])
+    machine = LinearSVC(random_state=0).fit(
+        weigh.fit_transform(map(spell, trees[learn])), labels[learn]
+    )
     distances = machine.decision_function(weigh.transform(map(spell, trees[score])))
     if classes == 2:
         distances = np.stack([-distances, distances], 1)

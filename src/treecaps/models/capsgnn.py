@@ -16,6 +16,7 @@ from treecaps.nn.batch import Batch, GraphTensors
 from treecaps.nn.dynamic_routing import CapsuleLayer
 from treecaps.nn.margin_loss import margin_loss
 from treecaps.nn.squash import lengths, squash
+from treecaps.nn.weights import new_weight
 from treecaps.syntax.edges import EDGES
 from treecaps.syntax.tree import Tree
 
@@ -68,9 +69,10 @@ class CapsGNN(Network):
             nn.Linear(channels, channels),
         )
         votes = config.graph_capsules * config.graph_size
-        self.votes = nn.Parameter(
-            torch.randn(channels, config.capsule_size, votes) / math.sqrt(config.capsule_size)
-        )
+        # The first iteration gives each of the capsules of a program its part of everything, so
+        # votes are as many times larger; smaller ones leave classes without a signal.
+        size = config.graph_capsules / math.sqrt(config.capsule_size)
+        self.votes = new_weight(channels, config.capsule_size, votes, std=size)
         self.classes = CapsuleLayer(
             config.graph_capsules,
             config.graph_size,

@@ -116,7 +116,9 @@ def fit_linear(
     shape = (len(bags.offsets) - 1, len(feature))
     counts = csr_matrix((bags.count.astype(np.float64), place, bags.offsets), shape)
     weigh = TfidfTransformer(sublinear_tf=True)
-    machine: Any = LinearSVC(C=config.penalty).fit(weigh.fit_transform(counts), label.numpy())
+    machine: Any = LinearSVC(C=config.penalty, random_state=0).fit(
+        weigh.fit_transform(counts), label.numpy()
+    )
     network = LinearSVM(replace(config, features=len(feature)), kinds, classes, tokens)
     weight, bias = machine.coef_, machine.intercept_
     if len(weight) == 1:  # of two classes, one plane lies between them
