@@ -64,14 +64,16 @@ def test_table_1_with_every_model(run_here: Run, data: Path, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     rows = TABLES["table1"].rows
     assert len(done.stderr.splitlines()) == 3 * len(rows)
-    page = (out / "table1.md").read_text()
+    page = (out / "table1-quick.md").read_text()
     assert "A quick run" in page
+    assert page.count("24 programs to learn from, 8 to score.") == 3
     for row in rows:
         assert page.count(f"| {row.title} |") == 3
     assert "92.11 ± 0.90" in page
     assert "| - | - |" not in page.replace("| - | - | - |", "")
-    web = (out / "table1.html").read_text()
-    assert web.count("<svg") == 3 * (2 + len(rows))
+    web = (out / "table1-quick.html").read_text()
+    assert "(table1-quick.html)" in page
+    assert web.count("<svg") == 3 * (3 + len(rows))
     assert "http" not in web.replace("http-equiv", "")
 
 
@@ -84,26 +86,66 @@ def test_it_goes_on_where_it_was_cut_off(run_here: Run, data: Path, tmp_path: Pa
         "--out",
         out,
         "--models",
-        "treecaps",
-        "--models",
-        "secondary",
+        "treecaps,secondary",
     )
     first = reproduce(run_here, *words)
     assert first.returncode == 0, first.stderr
     cells = sorted((out / "cells").iterdir())
-    assert [cell.name for cell in cells] == [
-        f"java-sort-{row.name}-0.json"
-        for row in sorted(TABLES["table2"].rows, key=lambda r: r.name)
+    assert [cell.name.rsplit("-", 2)[0] for cell in cells] == [
+        "java-sort-secondary",
+        "java-sort-treecaps",
     ]
     kept = {cell: cell.stat().st_mtime_ns for cell in cells}
+    seconds = json.loads(cells[0].read_text())["seconds"]
     cells[0].write_text("{")  # as of a full disk
     again = reproduce(run_here, *words)
     assert again.stdout == first.stdout
     changed = [cell for cell in cells if cell.stat().st_mtime_ns != kept[cell]]
     assert changed == [cells[0]]
-    assert json.loads(cells[0].read_text())["accuracy"] >= 0
-    other = run_here("reproduce", *words, "--models", "treecaps", "--quick", "--frontend", "srcml")
+    # The model was there: what it took before counts.
+    assert json.loads(cells[0].read_text())["seconds"] == seconds > 0
+    other = reproduce(run_here, *words[:-1], "max-pooling")
     assert other.returncode == 0, other.stderr
+    assert "1/1 java-sort-max-pooling-0" in other.stderr
+    page = (out / "table2-quick.md").read_text()
+    assert "| TreeCaps |" in page  # what was finished before is still there
+    assert "D_cc = 4" not in page
+
+
+def test_other_data_and_other_options_are_other_cells(
+    run_here: Run, data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    words = ("reproduce", "table1", "--data", data, "--out", out, "--models", "svm-windows")
+    full = run_here(*words, "--seeds", "1", "--frontend", "tree-sitter")
+    assert full.returncode == 0, full.stderr
+    quick = reproduce(run_here, *words[1:])
+    assert quick.returncode == 0, quick.stderr
+    assert len(list((out / "cells").iterdir())) == 6
+    assert "A quick run" not in (out / "table1.md").read_text()
+    for part in ("train", "test"):
+        path = data / "java-sort" / f"{part}.jsonl"
+        path.write_text(path.read_text().replace('"sum"', '"total"'))
+    again = reproduce(run_here, *words[1:])
+    assert again.returncode == 0, again.stderr
+    found = [json.loads(path.read_text())["labels"] for path in (out / "cells").iterdir()]
+    assert sorted(found).count(["max", "total"]) == 1
+    assert len(found) == 7
+
+
+def test_a_data_set_that_fails_leaves_the_others(run_here: Run, data: Path, tmp_path: Path) -> None:
+    path = data / "python-algorithms" / "train.jsonl"
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if '"max"' in line))
+    path = data / "java-sort" / "test.jsonl"
+    path.write_text(path.read_text() + '{"code": "\\u0000", "language": "java", "label": "sum"}\n')
+    words = ("table1", "--data", data, "--out", tmp_path / "out", "--models", "svm-windows")
+    done = reproduce(run_here, *words)
+    assert done.returncode == 1
+    message = "training needs at least two classes"
+    assert f"python-algorithms-svm-windows-0: error: {message}" in done.stderr
+    page = (tmp_path / "out" / "table1-quick.md").read_text()
+    assert f"Not run: python-algorithms-svm-windows-0: {message}" in page
+    assert page.count("24 programs to learn from, 8 to score") == 2
 
 
 def test_missing_data_are_named_and_the_others_run(
@@ -114,11 +156,12 @@ def test_missing_data_are_named_and_the_others_run(
     words = ("--out", tmp_path / "out", "--models", "svm-windows")
     done = reproduce(run_here, "table1", "--data", data, *words)
     assert done.returncode == 1
-    assert "there is no data set poj104" in done.stderr
+    assert "there is no train of the data set poj104" in done.stderr
     assert "train.jsonl.gz" in done.stderr
-    page = (tmp_path / "out" / "table1.md").read_text()
-    assert "Not run: there is no data set poj104" in page
+    page = (tmp_path / "out" / "table1-quick.md").read_text()
+    assert "Not run: there is no train of the data set poj104" in page
     nothing = reproduce(run_here, "table1", "--data", tmp_path / "x", *words)
     assert (nothing.returncode, "none of the data sets is there" in nothing.stderr) == (2, True)
+    assert "there is no data set java-sort in" in nothing.stderr
     wrong = run_here("reproduce", "table2", "--data", data, "--out", data, "--models", "x")
     assert "the table has no model 'x'; it has max-pooling" in wrong.stderr

@@ -1,11 +1,16 @@
 """``treecaps reproduce``."""
 
 import sys
+import time
 from pathlib import Path
 
 import click
 
-from treecaps.cli.output import is_terminal, note, progress, say
+from treecaps.cli.output import fail, is_terminal, note, progress, say
+from treecaps.errors import TreeCapsError
+
+_SOON, _HOURS = 60, 2 * 3600
+"""Seconds left that are not worth telling, and that are told in hours."""
 
 
 @click.command("reproduce")
@@ -25,14 +30,15 @@ from treecaps.cli.output import is_terminal, note, progress, say
 @click.option(
     "--models",
     multiple=True,
-    metavar="NAME",
-    help="Only this model of the table; may be repeated. All by default.",
+    metavar="NAME,...",
+    help="Only these models of the table. All by default.",
 )
 @click.option("--quick", is_flag=True, help="A few programs and epochs, to see that it works.")
 @click.option(
     "--frontend",
     type=click.Choice(("tree-sitter", "ast", "srcml")),
-    help="Another front end than those of the paper (ast for Python, srcml for Java and C).",
+    help="Another front end than those of the paper (ast for Python, srcml for Java and C; models"
+    " that need data flow take tree-sitter).",
 )
 def command(
     table: str,
@@ -46,7 +52,8 @@ def command(
     """Train and score what a table of the paper needs, and write it beside the paper's figures.
 
     What is finished stays: the same command again goes on where it was cut off. The pages are
-    OUT/TABLE.md and OUT/TABLE.html.
+    OUT/TABLE.md and OUT/TABLE.html, or with --quick, which takes one seed, OUT/TABLE-quick.md and
+    OUT/TABLE-quick.html.
     """
     import torch
 
@@ -58,7 +65,7 @@ def command(
     from treecaps.reproduction.run import Cell, Reproduction
 
     chosen = TABLES[table]
-    rows = choose_rows(chosen, models)
+    rows = choose_rows(chosen, [name for names in models for name in names.split(",") if name])
     work = Reproduction(data, out, quick, frontend)
     missing = work.missing(chosen.columns)
     for reason in missing.values():
@@ -76,18 +83,48 @@ def command(
         "seeds": len(trials),
         "treecaps": treecaps.__version__,
     }
-    remarks = notes(chosen, missing, quick, facts)
     figures: Figures = {}
+    # What others are finished belongs on the page too.
+    others = [row for row in chosen.rows if row not in rows]
+    for cell in (
+        Cell(row, column, seed) for column in columns for row in others for seed in trials
+    ):
+        if kept := work.kept(cell):
+            figures.setdefault((cell.row.name, cell.column.name), []).append(kept)
+    shown = [row for row in chosen.rows if row in rows or any(row.name in key for key in figures)]
+    name = f"{table}-quick" if quick else table
+    failed: dict[str, str] = {}
+    begun = time.monotonic()
+    done = 0.0
+
+    def tell(share: float, what: str) -> None:
+        nonlocal done
+        done = share
+        advance(share, what)
+
     with progress(table) as advance:
-        for number, (cell, found) in enumerate(work.run(cells, advance), 1):
-            figures.setdefault((cell.row.name, cell.column.name), []).append(found)
+        for number, (cell, found) in enumerate(work.run(cells, tell), 1):
+            if isinstance(found, TreeCapsError):
+                failed[cell.name] = f"{cell.name}: {found}"
+                fail(cell.name, str(found))
+            else:
+                figures.setdefault((cell.row.name, cell.column.name), []).append(found)
+            remarks = notes([*missing.values(), *failed.values()], quick, facts)
             pages = {
-                f"{table}.md": to_markdown(chosen, rows, figures, remarks).encode(),
-                f"{table}.html": to_html(chosen, rows, figures, remarks).encode(),
+                f"{name}.md": to_markdown(chosen, shown, figures, remarks, f"{name}.html"),
+                f"{name}.html": to_html(chosen, shown, figures, remarks),
             }
-            write_files(out, pages)
-            if not is_terminal(sys.stderr):
-                note(f"{number}/{len(cells)} {cell.name}: {found['accuracy']:.1%}")
-    say(f"{out / table}.md")
-    say(f"{out / table}.html")
-    return 1 if missing else 0
+            write_files(out, {file: page.encode() for file, page in pages.items()})
+            if not isinstance(found, TreeCapsError) and not is_terminal(sys.stderr):
+                left = (time.monotonic() - begun) * (1 - done) / done if done else 0.0
+                note(
+                    f"{number}/{len(cells)} {cell.name}: {found['accuracy']:.1%}"
+                    + (f", about {_spell(left)} left" if left > _SOON else "")
+                )
+    say(f"{out / name}.md")
+    say(f"{out / name}.html")
+    return 1 if missing or failed else 0
+
+
+def _spell(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds < _HOURS else f"{seconds / 3600:.1f} h"

@@ -61,7 +61,7 @@ def curves(lines: Mapping[str, Sequence[float | None]], *, percent: bool = True)
             f'<text x="{left - 8}" y="{level + 4:.1f}" text-anchor="end">{label}</text>'
         )
     for number, (name, values) in enumerate(shown.items()):
-        across = (width - right - left) / max(len(values) - 1, 1)
+        across = (width - right - left) / max(most - 1, 1)
         points = [
             (left + place * across, (1 - value / top) * down + 10)
             for place, value in enumerate(values)

@@ -19,15 +19,26 @@ def cells(row: Row, column: Column, figures: Figures) -> list[str]:
     if not found:
         return ["-", "-", printed, "-", "-", "-"]
     seconds = mean(one["seconds"] for one in found)
-    memory = max(one["memory_mb"] for one in found)
+    memory = [one["memory_mb"] for one in found if one["memory_mb"] is not None]
     return [
         spell([one["accuracy"] for one in found]),
         spell([one["accuracy_blind"] for one in found]),
         printed,
         f"{seconds:,.0f} s",
-        f"{memory:,} MB",
+        f"{max(memory):,} MB" if memory else "-",
         f"{found[0]['parameters']:,}",
     ]
+
+
+def count_programs(column: Column, figures: Figures) -> str:
+    """Say how many programs there are, and how many could not be used."""
+    found = [each[0] for (_, name), each in figures.items() if name == column.name]
+    if not found:
+        return "Nothing is finished yet."
+    one = max(found, key=lambda each: each["train_failed"] + each["failed"])
+    failed = one["train_failed"] + one["failed"]
+    text = f"{one['train_programs']:,} programs to learn from, {one['programs']:,} to score"
+    return text + (f"; {failed:,} could not be parsed." if failed else ".")
 
 
 def spell(values: Sequence[float]) -> str:
@@ -39,13 +50,14 @@ def spell(values: Sequence[float]) -> str:
 _HEAD = ("model", "here", "blind", "in the paper", "training", "memory", "parameters")
 
 
-def notes(table: Table, missing: dict[str, str], quick: bool, facts: dict[str, Any]) -> list[str]:
+def notes(failed: Sequence[str], quick: bool, facts: dict[str, Any]) -> list[str]:
     """Return what a reader has to know first."""
     found = [
         f"Front ends: {facts['frontends']}; seeds: {facts['seeds']}; treecaps {facts['treecaps']}.",
         "Accuracy in per cent on programs that were not trained on: those of the part test, or val"
-        " where there is none. A tenth of the training programs chose the epoch. Blind: every name"
-        " replaced, comments removed.",
+        " where there is none; ± is the deviation of seeds. A tenth of the training programs chose"
+        " the epoch. Blind: every name replaced, comments removed. Memory is what training takes on"
+        " top of what was loaded before.",
     ]
     if quick:
         found.insert(
@@ -53,19 +65,20 @@ def notes(table: Table, missing: dict[str, str], quick: bool, facts: dict[str, A
             "A quick run with a few programs and epochs, to see that it works: its figures say"
             " nothing of the models.",
         )
-    names = {column.name for column in table.columns}
-    found += [f"Not run: {reason}" for name, reason in missing.items() if name in names]
-    return found
+    return found + [f"Not run: {reason}" for reason in failed]
 
 
-def to_markdown(table: Table, rows: Sequence[Row], figures: Figures, remarks: list[str]) -> str:
-    """Return the page as Markdown."""
+def to_markdown(
+    table: Table, rows: Sequence[Row], figures: Figures, remarks: list[str], web: str
+) -> str:
+    """Return the page as Markdown, with a link to the other."""
     parts = [f"# {table.title}", *remarks]
+    parts.append(f"Charts, learning curves and confusion matrices are in [{web}]({web}).")
     for column in table.columns:
         lines = [_HEAD, ["---"] * len(_HEAD)]
         lines += [[row.title, *cells(row, column, figures)] for row in rows]
         text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        parts += [f"## {column.title}: {column.name}", text]
+        parts += [f"## {column.title}: {column.name}", count_programs(column, figures), text]
     return "\n\n".join(parts) + "\n"
 
 
@@ -74,6 +87,7 @@ def to_html(table: Table, rows: Sequence[Row], figures: Figures, remarks: list[s
     parts = [f'<p class="note">{html.escape(remark)}</p>' for remark in remarks]
     for column in table.columns:
         parts.append(f"<h2>{html.escape(f'{column.title}: {column.name}')}</h2>")
+        parts.append(f"<p>{html.escape(count_programs(column, figures))}</p>")
         parts.append(
             document.table(_HEAD, ((row.title, *cells(row, column, figures)) for row in rows))
         )
@@ -86,16 +100,21 @@ def to_html(table: Table, rows: Sequence[Row], figures: Figures, remarks: list[s
             for row in trained
             if column.name in row.printed
         }
-        means = {name: mean(one["accuracy"] for one in each) for name, each in found.items()}
+        means, blind = (
+            {name: mean(one[kind] for one in each) for name, each in found.items()}
+            for kind in ("accuracy", "accuracy_blind")
+        )
         parts += [
             "<h3>Accuracy; a line is the figure of the paper</h3>",
             charts.bars(means, printed),
-            "<h3>Accuracy on validation data in per cent, epoch by epoch</h3>",
+            "<h3>Accuracy on blind programs</h3>",
+            charts.bars(blind, {}),
+            "<h3>Accuracy on validation data in per cent, epoch by epoch, first seed</h3>",
             charts.curves({name: each[0]["validation"] for name, each in found.items()}),
         ]
         parts += [
             f"<details><summary>{html.escape(name)}: which classes are taken for which (a row is a"
-            " class, a column an answer)</summary>"
+            " class, a column an answer; first seed)</summary>"
             + charts.confusion(each[0]["labels"], each[0]["confusion"])
             + "</details>"
             for name, each in found.items()

@@ -1,20 +1,24 @@
 """Running a reproduction: every cell of a table is trained and scored once, and kept."""
 
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import treecaps
 from treecaps.data.corpus import Corpus
-from treecaps.errors import DataError
+from treecaps.data.dataset import DataSet
+from treecaps.errors import DataError, TreeCapsError
 from treecaps.inference.evaluate import evaluate
 from treecaps.models.files import checksum, to_json_bytes, write_files
+from treecaps.models.settings import to_json
 from treecaps.reproduction.memory import forget_peak, peak
 from treecaps.reproduction.plan import Column, Row
-from treecaps.training.presets import apply_settings, get_preset
+from treecaps.syntax.parse import parse_code
+from treecaps.syntax.program import Program
+from treecaps.training.presets import Preset, apply_settings, get_preset
 from treecaps.training.trainer import Moment, train
 
 _ENDINGS = (".jsonl.gz", ".jsonl", ".parquet", "")
@@ -42,6 +46,7 @@ class Cell(NamedTuple):
         return f"{self.column.name}-{self.row.name}-{self.seed}"
 
 
+Figures = dict[str, Any]
 Tell = Callable[[float, str], None]
 """Called with the share of all that is done, and what is being done."""
 
@@ -73,75 +78,108 @@ class Reproduction:
                 found[column.name] = str(error)
         return found
 
-    def run(self, cells: Sequence[Cell], tell: Tell) -> Iterator[tuple[Cell, dict[str, Any]]]:
-        """Yield the figures of each cell; what was finished before is read, not trained again."""
+    def run(
+        self, cells: Sequence[Cell], tell: Tell
+    ) -> Iterator[tuple[Cell, Figures | TreeCapsError]]:
+        """Yield the figures of each cell, or what went wrong with it; the others go on.
+
+        What was finished before is read, not trained again.
+        """
+        weights = [self._weight(cell) for cell in cells]
+        warm = False
         for number, cell in enumerate(cells):
-            figures = self._kept(cell)
-            if figures is None:
+            before, weight = sum(weights[:number]) / sum(weights), weights[number] / sum(weights)
+            try:
+                figures = self.kept(cell)
+                if figures is None:
+                    if not warm:
+                        _warm_up()
+                        warm = True
+                    tell(before, cell.name)
 
-                def on_step(moment: Moment, number: int = number, name: str = cell.name) -> None:
-                    share = (number + moment.share) / len(cells)
-                    tell(share, f"{name}, epoch {moment.epoch}/{moment.epochs}")
+                    def on_step(
+                        moment: Moment,
+                        before: float = before,
+                        weight: float = weight,
+                        name: str = cell.name,
+                    ) -> None:
+                        done = before + weight * moment.share
+                        tell(done, f"{name}, epoch {moment.epoch}/{moment.epochs}")
 
-                tell(number / len(cells), cell.name)
-                figures = self._train(cell, on_step)
-                content = to_json_bytes({"asked": self._asked(cell), **figures})
-                write_files(self.out / "cells", {f"{cell.name}.json": content})
-            yield cell, figures
+                    figures = self._train(cell, on_step)
+                    asked = self._asked(cell)
+                    content = to_json_bytes({"asked": asked, **figures})
+                    write_files(self.out / "cells", {self._file(cell): content})
+            except TreeCapsError as error:
+                yield cell, error
+            else:
+                yield cell, figures
 
-    def _kept(self, cell: Cell) -> dict[str, Any] | None:
-        path = self.out / "cells" / f"{cell.name}.json"
+    def kept(self, cell: Cell) -> Figures | None:
+        """Return the figures of a cell that was finished before, for the very same."""
         try:
-            figures: dict[str, Any] = json.loads(path.read_bytes())
+            figures: Figures = json.loads((self.out / "cells" / self._file(cell)).read_bytes())
         except (OSError, ValueError):
             return None
         return figures if figures.get("asked") == self._asked(cell) else None
 
+    def _file(self, cell: Cell) -> str:
+        return f"{cell.name}-{self._digest(cell)}.json"
+
+    def _digest(self, cell: Cell) -> str:
+        return checksum(to_json_bytes(self._asked(cell)))[:8]
+
     def _asked(self, cell: Cell) -> dict[str, Any]:
-        row = cell.row
+        """Return all that figures depend on."""
+        row, preset = cell.row, self._preset(cell.row)
         return {
             "model": row.model,
-            "preset": row.preset,
-            "settings": list(self._settings(row)),
+            "network": to_json(preset.network),
+            "training": to_json(preset.training),
             "ensemble": row.ensemble,
             "seed": cell.seed,
-            "frontend": self._frontend(cell.column),
+            "frontend": self.frontend_of(cell.row, cell.column),
             "quick": self.quick,
+            "data": [_fingerprint(self._find(cell.column, part)) for part in ("train", "test")],
             "treecaps": treecaps.__version__,
         }
 
-    def _frontend(self, column: Column) -> str:
-        return self.frontend or column.frontend
+    def frontend_of(self, row: Row, column: Column) -> str:
+        """Return the front end whose trees a model gets."""
+        return self.frontend or row.frontend or column.frontend
 
-    def _settings(self, row: Row) -> tuple[str, ...]:
-        return (*row.settings, *(_QUICK if self.quick else ()))
+    def _preset(self, row: Row) -> Preset:
+        settings = (*row.settings, *(_QUICK if self.quick else ()))
+        return apply_settings(get_preset(row.preset, row.model), settings)
+
+    def _weight(self, cell: Cell) -> float:
+        """Return about how long a cell takes, against others."""
+        size = 1.0 if self.quick else float(_size(self._find(cell.column, "train")))
+        return max(size, 1.0) * cell.row.ensemble
 
     def _train(self, cell: Cell, on_step: Callable[[Moment], None]) -> dict[str, Any]:
-        frontend = self._frontend(cell.column)
+        frontend = self.frontend_of(cell.row, cell.column)
         learn = self._load(cell.column, "train", frontend)
         # Trained otherwise, it is another model: nothing of that can be gone on with.
-        asked = checksum(to_json_bytes(self._asked(cell)))[:8]
-        folder = self.out / "models" / f"{cell.name}-{asked}"
+        folder = self.out / "models" / f"{cell.name}-{self._digest(cell)}"
         before = forget_peak()
-        begun = time.perf_counter()
         model = train(
             learn,
-            preset=apply_settings(
-                get_preset(cell.row.preset, cell.row.model), self._settings(cell.row)
-            ),
+            preset=self._preset(cell.row),
             seed=1000 * cell.seed,
             ensemble=cell.row.ensemble,
             folder=folder,
             resume=folder.exists(),
             on_step=on_step,
         )
-        seconds = time.perf_counter() - begun
-        memory = peak() - before
+        memory = peak() - before if before else None  # not every system tells
         history = json.loads((folder / "history.json").read_bytes())["members"]
         figures: dict[str, Any] = {
             "train_programs": len(learn),
-            "seconds": round(seconds, 1),
-            "memory_mb": round(memory),
+            "train_failed": len(learn.failures),
+            # All of it, also what was trained before it was cut off.
+            "seconds": round(model.card["figures"]["seconds"], 1),
+            "memory_mb": None if memory is None else round(memory),
             "parameters": sum(
                 weight.numel() for member in model.members for weight in member.parameters()
             ),
@@ -153,6 +191,7 @@ class Reproduction:
             figures |= {
                 f"accuracy{kind}": scored.accuracy,
                 f"programs{kind}": scored.programs,
+                f"failed{kind}": scored.failed,
             }
             if not blind:
                 figures |= {"labels": scored.labels, "confusion": scored.confusion}
@@ -166,17 +205,14 @@ class Reproduction:
 
     def _sample(self, column: Column, part: str, place: Path) -> Path:
         """Write the first few programs of some classes into a file of their own."""
-        from treecaps.data.dataset import DataSet
-        from treecaps.syntax.program import Program
-
-        path = self.out / "samples" / f"{column.name}-{part}.jsonl"
+        learn = self._find(column, "train")
+        name = f"{column.name}-{part}-{_fingerprint(learn)}-{_fingerprint(place)}.jsonl"
+        path = self.out / "samples" / name
         if path.exists():
             return path
-        programs = [one for one in DataSet(place) if isinstance(one, Program) and one.label]
-        by_class: dict[str, list[Program]] = {}
-        for program in programs:
-            by_class.setdefault(program.label or "", []).append(program)
-        chosen = [by_class[label] for label in sorted(by_class)[:QUICK_CLASSES]]
+        classes = sorted(_by_class(learn))[:QUICK_CLASSES]
+        by_class = _by_class(place)
+        chosen = [by_class[label] for label in classes if label in by_class]
         each = max(1, QUICK_PROGRAMS // max(len(chosen), 1))
         lines = [
             json.dumps(
@@ -195,12 +231,52 @@ class Reproduction:
 
     def _find(self, column: Column, part: str) -> Path:
         home = self.data / column.name
-        for name in (part, "val") if part == "test" else (part,):
+        names = (part, "val") if part == "test" else (part,)
+        for name in names:
             for ending in _ENDINGS:
                 path = home / f"{name}{ending}"
                 if path.exists():
                     return path
+        what = f"no data set {column.name} in {self.data}"
+        if home.is_dir():
+            what = f"no {' or '.join(names)} of the data set {column.name} in {home}"
         raise DataError(
-            f"there is no data set {column.name} in {self.data}: {column.source}."
-            f" It must be {_SHAPE.format(name=column.name)}"
+            f"there is {what}: {column.source}. It must be {_SHAPE.format(name=column.name)}"
         )
+
+
+def _by_class(place: Path) -> dict[str, list[Program]]:
+    found: dict[str, list[Program]] = {}
+    for program in DataSet(place):
+        if isinstance(program, Program) and program.label:
+            found.setdefault(program.label, []).append(program)
+    return found
+
+
+def _fingerprint(place: Path) -> str:
+    """Return what tells whether a data set is still the same."""
+    if place.is_file():
+        return _checksum(place, place.stat().st_size, place.stat().st_mtime_ns)[:8]
+    files = [
+        (str(path), path.stat().st_size, path.stat().st_mtime_ns)
+        for path in sorted(place.rglob("*"))
+    ]
+    return checksum(to_json_bytes(files))[:8]
+
+
+@cache
+def _checksum(path: Path, _size: int, _changed: int) -> str:
+    return checksum(path.read_bytes())
+
+
+def _size(place: Path) -> int:
+    return sum(path.stat().st_size for path in (place, *place.rglob("*")))
+
+
+def _warm_up() -> None:
+    """Load what trainings share, so that the first is not charged with it."""
+    trees = [parse_code(f"x = {number}\n", "python") for number in range(4)]
+    labels = ["one", "two"] * 2
+    settings = ["epochs=1", "channels=1", "hidden=", "rename=0"]
+    preset = apply_settings(get_preset("default"), settings)
+    train(trees, labels, val=(trees, labels), preset=preset)
