@@ -310,6 +310,9 @@ def test_edges_between_nodes() -> None:
     found = json.loads(run("parse", gcd, "--edges", "--json").stdout)
     assert list(found["edges"]) == list(EDGES)
     assert len(found["edges"]["Child"]) == found["nodes"] - 1
+    assert "variables are followed" not in done.stderr
+    other = run("parse", PROGRAMS / "gcd/gcd.go", "--edges")
+    assert "variables are followed in python, java, c, cpp by tree-sitter only" in other.stderr
     swift = json.loads(run("parse", PROGRAMS / "gcd" / "GCD.swift", "--edges", "--json").stdout)
     assert swift["edges"]["NextToken"]
     assert not swift["edges"]["LastUse"]

@@ -104,6 +104,7 @@ def test_wrong_words_are_said_before_the_work(
         (("--set", "channels=9999999"), "channels must be at most 1,000,000"),
         (("--start", "algoritms"), "algoritms"),
         (("--start", "algorithms", "--nodes", "kinds"), "--start algorithms decides what the"),
+        (("--start", "algorithms", "--model", "tbcnn"), "algorithms is no tbcnn but treecaps"),
     ):
         done = run_here("train", nowhere, "--out", out, *words)
         assert (done.returncode, done.stdout) == (2, "")

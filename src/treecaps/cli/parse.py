@@ -93,6 +93,7 @@ def command(
                     say(f"{path}:")
                 if edges:
                     say_lines(_format_edges(result))
+                    _note_variables(result)
                 elif not svg:
                     say_lines(result.format())
                 note(_describe(result, places=True))
@@ -114,6 +115,13 @@ def _edges(tree: "Tree") -> dict[str, list[list[int]]]:
     from treecaps.syntax.edges import find_edges
 
     return {kind: pairs.tolist() for kind, pairs in find_edges(tree).items()}
+
+
+def _note_variables(tree: "Tree") -> None:
+    from treecaps.syntax.edges import FRONTEND, LANGUAGES
+
+    if tree.frontend != FRONTEND or tree.language not in LANGUAGES:
+        note(f"treecaps: variables are followed in {', '.join(LANGUAGES)} by {FRONTEND} only")
 
 
 def _format_edges(tree: "Tree") -> Iterator[str]:

@@ -86,9 +86,7 @@ class _Command(click.Command):
 @click.option(
     "--model",
     type=click.Choice(_MODELS),
-    default="treecaps",
-    show_default=True,
-    help="The architecture.",
+    help="The architecture; treecaps by default, or what --start is.",
 )
 @click.option(
     "--preset",
@@ -148,7 +146,7 @@ def command(
     data: Path,
     val: Path | None,
     out: Path,
-    model: str,
+    model: str | None,
     preset: str,
     start: Path | None,
     nodes: str | None,
@@ -174,6 +172,7 @@ def command(
     import torch
 
     from treecaps.data.corpus import Corpus
+    from treecaps.models.architectures import architecture_of
     from treecaps.models.trained import load
     from treecaps.nn.memory import keep_memory
     from treecaps.training import folder
@@ -185,7 +184,9 @@ def command(
         if value is not None:
             settings = (*settings, f"{name}={value}")
     first = load(start) if start else None
-    base = get_preset(preset, model)
+    if first and model not in (None, architecture_of(first.config)):
+        raise UsageError(f"--start {start} is no {model} but {architecture_of(first.config)}")
+    base = get_preset(preset, model or "treecaps")
     base = replace(base, network=first.config) if first else base
     chosen = apply_settings(base, settings)
     if chosen.network != base.network and first:

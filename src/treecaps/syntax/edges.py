@@ -39,6 +39,8 @@ EDGES = (
 """
 LANGUAGES = ("python", "java", "c", "cpp")
 """The languages whose variables are followed."""
+FRONTEND = "tree-sitter"
+"""The front end in whose trees they are."""
 
 Edges = NDArray[np.int32]
 
@@ -49,7 +51,7 @@ def find_edges(tree: Tree) -> dict[str, Edges]:
     found: dict[str, Iterable[Any]] = dict.fromkeys(EDGES, ())
     found["Child"] = np.stack([tree.parent[1:], np.arange(1, len(tree))], 1)
     found["NextToken"] = np.stack([leaves[:-1], leaves[1:]], 1)
-    if tree.frontend == "tree-sitter" and tree.language in LANGUAGES:
+    if tree.frontend == FRONTEND and tree.language in LANGUAGES:
         found |= Visits(tree).edges()
     return {name: _sort(pairs) for name, pairs in found.items()}
 
