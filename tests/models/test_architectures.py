@@ -306,6 +306,33 @@ def test_gated_propagation_equals_that_of_pytorch_geometric() -> None:
     torch.testing.assert_close(network.propagate(states, graphs), expected)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # as it is imported
+def test_graph_convolution_equals_that_of_pytorch_geometric() -> None:
+    from torch_geometric.nn import GCNConv
+
+    trees = example_trees()[:3]
+    vocabulary = Vocabulary.of(trees)
+    settings = ["nodes=kinds", "vector_size=6", "layers=2"]
+    config = apply_settings(get_preset("default", "capsgnn"), settings).network
+    torch.manual_seed(0)
+    network = new_network(config, len(vocabulary), 4).double()
+    assert isinstance(network, CapsGNN)
+    graphs = Batch.of(config.forest(trees, vocabulary), torch.float64).graphs
+    assert graphs is not None
+    there = torch.stack(graphs.edges[EDGES.index("Child")])
+    edges = torch.cat([there, there.flip(0)], 1)
+    states = torch.randn(len(graphs.symbol), 6, dtype=torch.float64)
+    expected, layer = [], states
+    for ours in network.convolutions:
+        assert isinstance(ours, torch.nn.Linear)
+        theirs = GCNConv(ours.in_features, ours.out_features, bias=False).double()
+        theirs.lin.load_state_dict(ours.state_dict())
+        layer = theirs(layer, edges).tanh()
+        expected.append(layer)
+    found = network._convolve(states, graphs)
+    torch.testing.assert_close(found.flatten(1), torch.cat(expected, 1))
+
+
 @pytest.mark.parametrize("name", ["svm-tokens", "svm-windows"])
 @pytest.mark.parametrize("classes", [2, 4])
 def test_linear_machines_equal_those_of_scikit_learn(name: str, classes: int) -> None:

@@ -233,6 +233,14 @@ python: x = 1 |0 def f(x): | return x |0 print(x)
     x3<x2 x4<x1
 python: h = lambda m: m |0 h(1)
     m1<m1
+python: try: | x = 1 |0 except E: | x = 2 |0 else: | print(x) |0 print(x)
+    x4<x2 x6<x2 x7<x2 x7<x4
+python: x = 0 |0 while g(): | x = 1 | if h(): break |0 else: | x = 2 |0 print(x)
+    x3<x1 x3<x3 x6<x1 x6<x3 x7<x3 x7<x6
+python: x = 0 |0 for i in p: | if i: break |0 else: | x = 2 |0 print(x)
+    i2<i2 i3<i2 x5<x1 x6<x1 x6<x5
+python: match p: |  case x: y = x |  case [a, A(b, k=c)]: y = a + b + c |  case _ if p: y = p |0 print(y)
+    x2<x2 a3<a3 b3<b3 c3<c3 y5<y2 y5<y3 y5<y4
 java: class A { int f(int a, int... b) { | return a; } }
     a2<a1
 java: class A { void f(int[] b) { | for (int i = 0; i < 3; | i++) | b[i] = i; } }
@@ -241,6 +249,16 @@ java: class A { void f(int[] b) { | for (int k : b) | g(k); } }
     b2<b1 k2<k2 k3<k2
 java: class A { void f(int x, int y) { | switch (x) { | case 1: y = 1; | case 2: y = 2; break; | default: y = 3; } | g(y); } }
     x2<x1 y3<y1 y4<y1 y4<y3 y5<y1 y6<y1 y6<y4 y6<y5
+java: class A { void f(int x, int y) { | switch (x) { | case 1 -> y = 1; | default -> y = 3; } | g(y); } }
+    x2<x1 y3<y1 y4<y1 y5<y1 y5<y3 y5<y4
+java: class A { void f(int x, int y) { | a: while (y > 0) { | while (y > 1) { x = 1; | break a; } | x = 2; } | g(x); } }
+    y2<y1 y3<y1 x3<x1 x3<x5 x5<x1 x5<x5 x6<x1 x6<x3 x6<x5
+java: class A { void f(int x, int y) { | a: while (x > 0) { | while (y > 0) { x = 1; | if (y > x) continue a; } | x = 2; } } }
+    x2<x1 x2<x3 x2<x5 y3<y1 x3<x1 x3<x3 x3<x5 y4<y1 x4<x3 x5<x1 x5<x3 x5<x5
+java: class A { void f(Object o) { | if (o instanceof String s) | g(s); } }
+    o2<o1 s3<s2
+java: class A { void f() { | try (R r = g()) { | h(r); } } }
+    r3<r2
 java: class A { void f() { R s = w -> | w; } }
     w2<w1
 java: class A { int f(int g) { | int x = g(1), y; | y = x++; | return A.g(y) + x; } }

@@ -67,13 +67,14 @@ _B = Column(
     "java-sort",
     "B (Java)",
     "srcml",
-    "ten classes of sorting in Java, from the authors of Bui et al. 2019",
+    "ten classes of sorting in Java, from the authors of Bui et al. 2019 (github.com/bdqnghi)",
 )
 _C = Column(
     "poj104",
     "C (C)",
     "srcml",
-    "104 problems in C, known as POJ-104 or OJ, from the authors of Mou et al. 2016",
+    "104 problems in C by Mou et al. 2016, known as POJ-104 or OJ; github.com/microsoft/CodeXGLUE"
+    " says where to get it (Code-Code/Clone-detection-POJ-104)",
 )
 _KINDS = ("nodes=kinds", "rename=0")
 _WORDS = ("nodes=kinds+tokens",)

@@ -4,7 +4,7 @@ The edges of program graphs (Allamanis et al. 2018). ``Child`` and ``NextToken``
 tree; the others come from a small data-flow pass over the trees that tree-sitter makes of Python,
 Java, C and C++. It knows variables by their names within a function, follows branches, loops,
 switches, exceptions and jumps, and takes any condition for possible. Fields, calls through pointers
-and names of other files are beyond it.
+and names of other files are beyond it, and so are ``goto`` and what ``finally`` does after a jump.
 """
 
 from collections.abc import Iterable

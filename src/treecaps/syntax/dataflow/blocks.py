@@ -25,10 +25,15 @@ class Guard(NamedTuple):
 
 
 class Jumps(NamedTuple):
-    """Where ``break`` leads, and ``continue`` if it is a loop."""
+    """Where ``break`` leads, and ``continue`` if it is a loop; its label, if it has one.
+
+    What has a label and is neither a loop nor a switch is left by that label alone.
+    """
 
     after: int
     again: int | None
+    label: bytes | None = None
+    by_label: bool = False
 
 
 _State = dict[tuple[int, bytes], tuple[frozenset[int], frozenset[int]]]

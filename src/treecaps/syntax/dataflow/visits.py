@@ -23,6 +23,7 @@ class Visits(Blocks):
             if parent >= 0:
                 self.children[parent].append(node)
         self.jumps: list[Jumps] = []
+        self.label: bytes | None = None  # of the statement that is visited next
         self.functions = 0
         # A visit asks for others by yielding them: trees may be deeper than Python's stack.
         waiting: list[_Steps] = [self.visit(0)]
@@ -245,38 +246,49 @@ class Visits(Blocks):
         self.here, self.guard = self.block(*ends), outer
 
     def loop(
-        self, head: Iterable[_Steps], condition: int | None, body: list[int], update: list[int]
+        self,
+        head: Iterable[_Steps],
+        condition: int | None,
+        body: list[int],
+        update: Iterable[int] = (),
+        otherwise: Iterable[int] = (),
     ) -> _Steps:
-        """Visit a loop: its head each time, then its body while a condition holds."""
-        outer = self.guard
+        """Visit a loop: its head each time, then its body while a condition holds.
+
+        ``otherwise`` is what Python does after a loop that no ``break`` has left.
+        """
+        outer, label, self.label = self.guard, self.label, None
         again = self.here = self.block(self.here)
         yield from head
         begin = len(self.uses)
         if condition is not None:
             yield self.visit(condition)
-        after, updating = self.block(self.here), self.block()
+        over, updating, after = self.block(self.here), self.block(), self.block()
         self.here = self.block(self.here)
         if condition is not None:
             self.guard_by(condition, self.uses[begin:])
-        self.jumps.append(Jumps(after, updating))
+        self.jumps.append(Jumps(after, updating, label))
         yield self._visit_all(body)
         self.jumps.pop()
         self.after[self.here].append(updating)
         self.here = updating
         yield self._visit_all(update)
         self.after[self.here].append(again)
-        self.here, self.guard = after, outer
+        self.here, self.guard = over, outer
+        yield self._visit_all(otherwise)
+        self.after[self.here].append(after)
+        self.here = after
 
     def _visit_while(self, node: int) -> _Steps:
         condition, *others = self.named(node)
-        yield self.loop((), condition, others[:1], [])
-        yield self._visit_all(others[1:])
+        yield self.loop((), condition, others[:1], otherwise=others[1:])
 
     def _visit_do(self, node: int) -> _Steps:
         parts = self.named(node)
         again = self.here = self.block(self.here)
         after, deciding = self.block(), self.block()
-        self.jumps.append(Jumps(after, deciding))
+        self.jumps.append(Jumps(after, deciding, self.label))
+        self.label = None
         yield self._visit_all(parts[:1])
         self.jumps.pop()
         self.after[self.here].append(deciding)
@@ -288,8 +300,7 @@ class Visits(Blocks):
     def _visit_for(self, node: int) -> _Steps:
         if self.tree.language == "python":
             target, *others = self.named(node)
-            yield self.each([target], others[0] if others else None, others[1:2])
-            yield self._visit_all(others[2:])
+            yield self.each([target], others[0] if others else None, others[1:2], others[2:])
             return
         parts: list[list[int]] = [[], [], []]
         place = 0
@@ -317,7 +328,13 @@ class Visits(Blocks):
                 break
         yield self.each(head, values[0] if values else None, body)
 
-    def each(self, targets: list[int], values: int | None, body: list[int]) -> _Steps:
+    def each(
+        self,
+        targets: list[int],
+        values: int | None,
+        body: list[int],
+        otherwise: Iterable[int] = (),
+    ) -> _Steps:
         """Visit values once, then a body for each of them."""
         begin = len(self.uses)
         if values is not None:
@@ -330,7 +347,7 @@ class Visits(Blocks):
             for use in self.uses[middle:]:
                 self.computed += [(use.node, source.node) for source in sources]
 
-        yield self.loop([take()], None, body, [])
+        yield self.loop([take()], None, body, otherwise=otherwise)
 
     def _visit_clause(self, node: int) -> _Steps:
         """Visit ``for x in values`` inside of a comprehension."""
@@ -349,19 +366,48 @@ class Visits(Blocks):
         value, *blocks = self.named(node)
         yield self.visit(value)
         decided, after = self.here, self.block(self.here)
-        self.jumps.append(Jumps(after, None))
+        self.jumps.append(Jumps(after, None, self.label))
+        self.label = None
         self.here = self.block(decided)
         for group in (child for block in blocks for child in self.named(block)):
             if self.kinds[group] in _CASES:
                 self.here = self.block(decided, self.here)
             yield self.visit(group)
+            if self.kinds[group] == "switch_rule":  # case 1 -> ...: the next does not follow
+                self.leave(after)
         self.jumps.pop()
         self.after[self.here].append(after)
         self.here = after
 
+    def _visit_match(self, node: int) -> _Steps:
+        value, *blocks = self.named(node)
+        yield self.visit(value)
+        decided, ends = self.here, []
+        for case in (child for block in blocks for child in self.named(block)):
+            self.here = self.block(decided)
+            for part in self.named(case) if self.kinds[case] == "case_clause" else [case]:
+                yield (
+                    self._capture(part) if self.kinds[part] == "case_pattern" else self.visit(part)
+                )
+            ends.append(self.here)
+        self.here = self.block(decided, *ends)
+
+    def _capture(self, node: int) -> _Steps:
+        """Visit the pattern of a case: names by themselves are written."""
+        kind, parts = self.kinds[node], self.named(node)
+        if kind == "dotted_name":
+            yield self.write(parts if len(parts) == 1 else ())
+        elif kind == "identifier":
+            yield self.write([node])
+        else:
+            # The first name of these is that of a class or a field.
+            for part in parts[1:] if kind in ("class_pattern", "keyword_pattern") else parts:
+                yield self._capture(part)
+
     def _visit_try(self, node: int) -> _Steps:
         before = self.here
         self.here = self.block(before)
+        done: int | None = None
         ends: list[int] = []
         last: list[int] = []
         for part in self.named(node):
@@ -369,25 +415,63 @@ class Visits(Blocks):
             if kind == "finally_clause":
                 last.append(part)
             elif kind in ("except_clause", "except_group_clause", "catch_clause"):
-                if not ends:
-                    ends.append(self.here)
+                done = self.here if done is None else done
                 # It may have failed at the beginning or at the end.
-                self.here = self.block(before, ends[0])
+                self.here = self.block(before, done)
                 yield self.visit(part)
                 ends.append(self.here)
+            elif kind == "else_clause":  # what follows if nothing has failed
+                self.here = self.block(self.here if done is None else done)
+                yield self.visit(part)
+                done = self.here
             else:
                 yield self.visit(part)
-        self.here = self.block(*ends) if ends else self.here
+        self.here = self.block(self.here if done is None else done, *ends)
         yield self._visit_all(last)
 
+    def _visit_labelled(self, node: int) -> _Steps:
+        """Visit ``name: statement``, which ``break name`` leaves."""
+        name, *others = self.named(node)
+        label = self.tree.text[self.tree.start[name] : self.tree.end[name]]
+        after = self.block()
+        self.jumps.append(Jumps(after, None, label, by_label=True))
+        self.label = label
+        yield self._visit_all(others)
+        self.label = None
+        self.jumps.pop()
+        self.here = self.block(self.here, after)
+
+    def _find_jumps(self, node: int) -> list[Jumps]:
+        """Return what a ``break`` or ``continue`` may be about, the innermost last."""
+        labels = self.named(node)
+        if not labels:
+            return [jumps for jumps in self.jumps if not jumps.by_label]
+        label = self.tree.text[self.tree.start[labels[0]] : self.tree.end[labels[0]]]
+        return [jumps for jumps in self.jumps if jumps.label == label]
+
     def _visit_break(self, node: int) -> _Steps:
-        self.leave(self.jumps[-1].after if self.jumps else None)
+        found = self._find_jumps(node)
+        self.leave(found[-1].after if found else None)
         yield from ()
 
     def _visit_continue(self, node: int) -> _Steps:
-        loops = [jumps.again for jumps in self.jumps if jumps.again is not None]
+        loops = [jumps.again for jumps in self._find_jumps(node) if jumps.again is not None]
         self.leave(loops[-1] if loops else None)
         yield from ()
+
+    def _visit_instanceof(self, node: int) -> _Steps:
+        """Visit ``x instanceof Type name``."""
+        values, others = self.split(node, '"instanceof"')
+        names = [child for child in others if self.kinds[child] == "identifier"]
+        yield self.assign(names, values)
+
+    def _visit_resource(self, node: int) -> _Steps:
+        """Visit ``Type name = value`` of a try with resources, or a variable alone."""
+        targets, values = self.split(node, '"="')
+        if values:
+            yield self.assign([one for one in targets if self.kinds[one] == "identifier"], values)
+        else:
+            yield self._visit_all(targets)
 
     def _visit_return(self, node: int) -> _Steps:
         yield self._visit_all(self.children[node])
@@ -464,7 +548,6 @@ _VISITS: dict[str, Callable[[Visits, int], _Steps]] = {
             "enum_declaration",
             "record_declaration",
             "function_declarator",
-            "labeled_statement",
         ),
         Visits._visit_nameless,
     ),
@@ -522,6 +605,10 @@ _VISITS: dict[str, Callable[[Visits, int], _Steps]] = {
     ),
     **dict.fromkeys(("switch_expression", "switch_statement"), Visits._visit_switch),
     **dict.fromkeys(("try_statement", "try_with_resources_statement"), Visits._visit_try),
+    "match_statement": Visits._visit_match,
+    "labeled_statement": Visits._visit_labelled,
+    "instanceof_expression": Visits._visit_instanceof,
+    "resource": Visits._visit_resource,
     "break_statement": Visits._visit_break,
     "continue_statement": Visits._visit_continue,
     **dict.fromkeys(
