@@ -50,13 +50,19 @@ def test_routes_of_shared_windows_are_those_of_each_node(model: TrainedModel) ->
     tree = example_trees()[7]
     (network,) = model.members
     assert isinstance(network, TreeCaps)
-    depths = network.config.depths
-    batch = Batch.of(Forest.node_by_node(tree, model.vocabulary, depths))
+    config = network.config
+    batch = Batch.of(Forest.node_by_node(tree, model.vocabulary, config.depths, bags=config.bags))
     (shares,), code_shares = network.routes(batch)
     number = model.labels.index("gcd")
     length = model.scores(model.forest([tree]))[0, number]
-    windows = (shares @ code_shares[0, :, number] * length).double().numpy()
-    expected = spread(tree, windows, len(depths))
+    due = code_shares[0, :, number] * length
+    windows = (shares @ due[: shares.shape[1]]).double().numpy()
+    expected = spread(tree, windows, len(config.depths))
+    assert network.tokens is not None
+    assert batch.bags is not None
+    features, of_tokens = network.tokens.shares(batch.bags)
+    tokens = (of_tokens @ due[shares.shape[1] :]).double().numpy()
+    expected = expected + to_leaves(tree, features, tokens)
     found = attribute(model, tree, "gcd", "routing")
     np.testing.assert_allclose(found, expected, atol=1e-6)
 

@@ -80,13 +80,17 @@ class CapsuleLayer(nn.Module):
 
     @torch.no_grad()
     def shares(self, capsules: Tensor) -> Tensor:
-        """Return ``[B, J, M]``, how much of each output is due to each capsule; 1 in all."""
+        """Return ``[B, J, M]``, how much of each output is due to each capsule.
+
+        That is 1 in all, or 0 where the output is nothing.
+        """
         outputs, coupling = self.forward(capsules)
         batch, inputs, _ = capsules.shape
         predictions = torch.bmm(capsules.transpose(0, 1), self.weight)
         predictions = predictions.view(inputs, batch, self.outputs, self.output_size)
         along = (predictions * outputs).sum(3).transpose(0, 1) * coupling
-        return along / along.sum(1, keepdim=True)
+        total = along.sum(1, keepdim=True)
+        return along / total.where(total != 0, 1)
 
     def forward(self, capsules: Tensor) -> tuple[Tensor, Tensor]:
         """Predict and route."""
