@@ -38,6 +38,15 @@ class Logs:
             log.warning("no more logs for TensorBoard: %s", _tell(error))
             self._writer = None
 
+    def __enter__(self) -> "Logs":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # An interrupt in the midst of an entry may leave the writer waiting for it for ever; what
+        # there is of the file is whole up to the last epoch.
+        if kind is None or issubclass(kind, Exception):
+            self.close()
+
     def close(self) -> None:
         """Finish the file."""
         if self._writer is None:

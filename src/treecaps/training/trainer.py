@@ -246,8 +246,8 @@ class _Training:
             done = (number + (epoch + share) / fitting.epochs) / members
             on_step(Moment(number, epoch + 1, fitting.epochs, done, loss))
 
-        logs = Logs(self.home / LOGS / str(number), fitting.history) if self.home else None
-        try:
+        folder = self.home / LOGS / str(number) if self.home else None
+        with Logs(folder, fitting.history) if folder else nullcontext() as logs:
             while not fitting.finished:
                 figures = fitting.run_epoch(step)
                 if self.checkpoint:
@@ -255,9 +255,6 @@ class _Training:
                 if logs:
                     logs.add(figures)
                 on_epoch(number, figures)
-        finally:
-            if logs:
-                logs.close()
 
     def _keep(self, reason: str) -> TrainedModel | None:
         """Make a model of the best until now, if there is any."""
