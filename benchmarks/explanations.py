@@ -49,7 +49,7 @@ def areas(
     (network,) = model.members
     assert isinstance(network, TreeCaps)
     batch = Batch.of(Forest.node_by_node(tree, model.vocabulary, network.config.depths))
-    leaves, single, pairs = hash_leaves(tree)
+    leaves, runs = hash_leaves(tree)
     number = model.labels.index(label)
     with torch.no_grad():
         vectors = network.symbol_vectors(batch.symbols)
@@ -59,7 +59,12 @@ def areas(
                 kept = torch.full((len(tree), 1), float(not insert))
                 kept[order[:count]] = float(insert)
                 there = kept[leaves, 0].bool().numpy()
-                bags = bag_of(np.concatenate([single[there], pairs[there[:-1] & there[1:]]]))
+                whole_runs = []
+                complete = np.ones(len(there), bool)
+                for length, run in enumerate(runs):
+                    complete = complete[: len(run)] & there[length : length + len(run)]
+                    whole_runs.append(run[complete])
+                bags = bag_of(np.concatenate(whole_runs))
                 answer = network(replace(batch, bags=bags), kept * vectors)
                 curves[insert].append(answer.scores[0, number].item())
     whole = curves[True][-1]

@@ -144,9 +144,11 @@ def mix(value: int, salt: int) -> int:
 
 
 def token_capsules(layer: TokenCapsules, words: list[bytes], form: str) -> Tensor:
-    """Add up the capsules of known words and pairs of neighbours, each channel by itself."""
+    """Add up the capsules of known words and of up to three neighbours, each channel by itself."""
     hashes = [xxhash.xxh3_64_intdigest(word) - (1 << 63) for word in words]
-    features = Counter(hashes + [mix(one, other) for one, other in pairwise(hashes)])
+    pairs = [mix(one, two) for one, two in pairwise(hashes)]
+    triples = [mix(two, three) for two, three in zip(pairs, hashes[2:], strict=False)]
+    features = Counter(hashes + pairs + triples)
     known = {feature: place for place, feature in enumerate(layer.known.tolist())}
     total = torch.zeros(layer.channels, layer.size, dtype=layer.vectors.dtype)
     for feature, times in features.items():

@@ -35,7 +35,7 @@ def words_of(tree: Tree) -> list[str]:
     return found
 
 
-def test_leaves_are_counted_one_by_one_and_in_pairs() -> None:
+def test_leaves_are_counted_one_by_one_and_up_to_three_together() -> None:
     trees = [parse_file(path) for path in EXAMPLES[::5]]
     bags = bags_of(trees, "leaves")
     for tree, (begin, end) in zip(trees, pairwise(bags.offsets.tolist()), strict=True):
@@ -43,20 +43,21 @@ def test_leaves_are_counted_one_by_one_and_in_pairs() -> None:
             zip(bags.feature[begin:end].tolist(), bags.count[begin:end].tolist(), strict=True)
         )
         words = words_of(tree)
-        _, single, pairs = hash_leaves(tree)
-        named = {
-            **dict(zip(single.tolist(), words, strict=True)),
-            **dict(zip(pairs.tolist(), pairwise(words), strict=True)),
-        }
-        expected: Counter[str | tuple[str, str]] = Counter(words)
-        expected.update(pairwise(words))
+        expected: Counter[tuple[str, ...]] = Counter()
+        named: dict[int, tuple[str, ...]] = {}
+        for length, hashes in enumerate(hash_leaves(tree)[1], 1):
+            runs = [tuple(words[begin : begin + length]) for begin in range(len(hashes))]
+            assert len(runs) == len(words) - length + 1
+            named.update(zip(hashes.tolist(), runs, strict=True))
+            expected.update(runs)
         assert {named[feature]: count for feature, count in counts.items()} == expected
 
 
 def test_which_leaf_comes_first_matters() -> None:
-    one, other = (hash_leaves(treecaps.parse_code(code, "c"))[2] for code in ("a--;", "--a;"))
-    assert one[0] != other[0]
-    assert hash_leaves(treecaps.parse_code("", "c"))[2].tolist() == []
+    codes = ("a--;", "--a;")
+    one, other = (hash_leaves(treecaps.parse_code(code, "c"))[1] for code in codes)
+    assert all(mine[0] != yours[0] for mine, yours in zip(one[1:], other[1:], strict=True))
+    assert [run.tolist() for run in hash_leaves(treecaps.parse_code("", "c"))[1]] == [[], [], []]
 
 
 def test_renaming_leaves_the_words_of_what_says_nothing() -> None:
@@ -64,7 +65,7 @@ def test_renaming_leaves_the_words_of_what_says_nothing() -> None:
     renamed = "def g7(y9):\n    return y9 + g7(y9)\n"
     blinded = blind(Program.of(code, "python")).text
     one, *others = (
-        hash_leaves(treecaps.parse_code(text, "python")) for text in (code, renamed, blinded)
+        hash_leaves(treecaps.parse_code(text, "python"))[1] for text in (code, renamed, blinded)
     )
     for other in others:
         assert all(np.array_equal(mine, theirs) for mine, theirs in zip(one, other, strict=True))

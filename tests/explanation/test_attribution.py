@@ -213,12 +213,12 @@ def test_tokens_have_their_part_by_routing(with_tokens: TrainedModel) -> None:
 
 def test_features_share_with_their_leaves() -> None:
     tree = treecaps.parse_code("a + a\n", "python")
-    leaf, single, pairs = hash_leaves(tree)
+    leaf, (single, pairs, triples) = hash_leaves(tree)
     assert [tree.token(node) for node in leaf.tolist()] == ["a", "+", "a"]
     assert single[0] == single[2]
-    due = {single[0]: 1.0, single[1]: 2.0, pairs[1]: 0.5}
+    due = {single[0]: 1.0, single[1]: 2.0, pairs[1]: 0.5, triples[0]: 0.3}
     features = sorted(due)
     values = np.array([due[feature] for feature in features])
     found = to_leaves(tree, torch.tensor(features), values)
-    np.testing.assert_allclose(found[leaf], [0.5, 2.25, 0.75])
-    assert found.sum() == pytest.approx(3.5)
+    np.testing.assert_allclose(found[leaf], [0.6, 2.35, 0.85])
+    assert found.sum() == pytest.approx(3.8)

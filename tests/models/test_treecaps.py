@@ -333,7 +333,7 @@ def test_tokens_of_few_programs_are_not_known() -> None:
     network = TreeCaps(replace(config, token_features=100_000), len(vocabulary), CLASSES)
     network.look_at(config.forest(trees, vocabulary))
     programs = Counter(
-        feature for tree in trees for feature in {*np.concatenate(hash_leaves(tree)[1:]).tolist()}
+        feature for tree in trees for feature in {*np.concatenate(hash_leaves(tree)[1]).tolist()}
     )
     expected = sorted(feature for feature, count in programs.items() if count >= 6)
     assert network.tokens is not None

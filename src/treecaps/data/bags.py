@@ -19,8 +19,11 @@ from treecaps.syntax.tree import Tree
 Bools = NDArray[np.bool_]
 
 Feature = Literal["tokens", "leaves", "windows"]
-"""What is counted: single tokens of the text and pairs of neighbours; the same of leaves, by their
-words; or nodes with the kinds of their children."""
+"""What is counted: single tokens of the text and pairs of neighbours; leaves by their words, and up
+to three neighbours together; or nodes with the kinds of their children."""
+
+LONGEST_RUN = 3
+"""How many neighbouring leaves count together at most."""
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -72,8 +75,7 @@ class BagTable:
     def add(self, tree: Tree, _: Longs) -> None:
         """Add a program."""
         if self._feature == "leaves":
-            _, single, pairs = hash_leaves(tree)
-            every = np.concatenate([single, pairs])
+            every = np.concatenate(hash_leaves(tree)[1])
         else:
             spell = _tokens if self._feature == "tokens" else _windows
             every = np.array(list(map(self._hash, spell(tree))), np.int64)
@@ -101,21 +103,24 @@ def _digest(text: bytes) -> int:
     return xxhash.xxh3_64_intdigest(text) - (1 << 63)
 
 
-def hash_leaves(tree: Tree) -> tuple[Longs, Longs, Longs]:
-    """Hash the leaves of a tree that have a text, and neighbouring ones together.
+def hash_leaves(tree: Tree) -> tuple[Longs, list[Longs]]:
+    """Hash the leaves of a tree that have a text, and runs of neighbouring ones together.
 
     A name counts by its words, and a name that says nothing is like any other such name, so that
     renaming in whatever way leaves the same; any other leaf is its text, or what its kind says.
 
     Returns:
-        ``[L]``, the leaves, in order; ``[L]``, their hashes; and those of each with the next.
+        ``[L]``, the leaves, in order; and for runs of one, two and three of them, hashes by
+        where they begin: ``[L]``, ``[L - 1]`` and ``[L - 2]``.
     """
     leaves = np.flatnonzero((tree.child_count == 0) & (tree.end > tree.start))
     hashes = _hash_kinds(tree.kinds)[tree.kind]
     nodes, names, texts = leaf_texts(tree)
     hashes[nodes] = list(map(_hash_leaf, names, texts))
-    single = hashes[leaves]
-    return leaves, single, mix(single[:-1], single[1:])
+    runs = [hashes[leaves]]
+    for length in range(1, LONGEST_RUN):
+        runs.append(mix(runs[-1][:-1], runs[0][length:]))
+    return leaves, runs
 
 
 @cache

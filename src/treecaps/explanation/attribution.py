@@ -141,7 +141,7 @@ def _by_routing(
 
 
 def to_leaves(tree: Tree, features: Tensor, values: Contributions) -> Contributions:
-    """Share what is due to tokens and pairs of them among the leaves where they occur.
+    """Share what is due to tokens and runs of them among the leaves where they occur.
 
     Args:
         tree: The program.
@@ -149,17 +149,18 @@ def to_leaves(tree: Tree, features: Tensor, values: Contributions) -> Contributi
         values: ``[F]``, what is due to each.
 
     Returns:
-        ``[n]``, to each occurrence as much, and to both leaves of a pair.
+        ``[n]``, to each occurrence as much, and to all leaves of a run.
     """
     known, found = features.numpy(), np.zeros(len(tree))
-    leaves, single, pairs = hash_leaves(tree)
-    for hashes, ends in ((single, (leaves,)), (pairs, (leaves[:-1], leaves[1:]))):
+    leaves, runs = hash_leaves(tree)
+    for length, hashes in enumerate(runs, 1):
         place = np.searchsorted(known, hashes)
         there = np.append(known, 0)[place] == hashes
         place = place[there]
         times = np.bincount(place, minlength=len(known))
-        for end in ends:
-            np.add.at(found, end[there], values[place] / times[place] / len(ends))
+        for begin in range(length):
+            run = leaves[begin : begin + len(hashes)]
+            np.add.at(found, run[there], values[place] / times[place] / length)
     return found
 
 

@@ -178,8 +178,9 @@ def _routes(model: TrainedModel, tree: Tree, number: int) -> tuple[Route, ...]:
     if member.tokens and batch.bags:
         # Capsules of tokens come from features, each of which first occurs at some leaf.
         features, of_tokens = member.tokens.shares(batch.bags)
-        every, single, pairs = hash_leaves(tree)
-        hashes, leaves = np.concatenate([single, pairs]), np.concatenate([every, every[:-1]])
+        every, runs = hash_leaves(tree)
+        hashes = np.concatenate(runs)
+        leaves = np.concatenate([every[: len(run)] for run in runs])
         order = np.argsort(hashes, kind="stable")
         leaves = leaves[order[np.searchsorted(hashes[order], features.numpy())]]
     for share, capsule in zip(*(part.tolist() for part in strongest), strict=True):

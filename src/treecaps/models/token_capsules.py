@@ -1,4 +1,4 @@
-"""Static capsules of the tokens of programs, and of pairs of neighbouring ones."""
+"""Static capsules of the tokens of programs, and of runs of neighbouring ones."""
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ _UNUSED = torch.iinfo(torch.long).max
 
 
 class TokenCapsules(nn.Module):
-    r"""Routes capsules of tokens, and of pairs of neighbouring ones, to a static one a channel.
+    r"""Routes capsules of tokens, and of runs of them, to a static one a channel.
 
     .. math:: u_f = \mathrm{squash}(\tanh(W x_f + b)) \qquad
         v = \mathrm{squash}\Bigl(\sum_f (1 + \ln n_f)\, u_f\Bigr)

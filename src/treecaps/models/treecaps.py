@@ -65,9 +65,9 @@ class TreeCapsConfig(NetworkConfig):
     code_iterations: int = option(1, "t, the iterations of dynamic routing")
     squash: Literal["sabour", "printed"] = option("sabour", "the form of squash")
     token_channels: int = option(
-        0, "channels of capsules of tokens and pairs of neighbouring ones, if any are seen"
+        0, "channels of capsules of tokens and of up to three neighbours, if any are seen"
     )
-    token_features: int = option(20_000, "how many tokens and pairs are known, if any are seen")
+    token_features: int = option(20_000, "how many tokens and runs are known, if any are seen")
     windows: int = option(0, "how many windows a decoder rebuilds; there is none if 0")
 
     def __post_init__(self) -> None:
@@ -193,7 +193,7 @@ class TreeCaps(Network):
         Args:
             batch: The programs.
             vectors: ``[N, V]``, other vectors for their symbols than those that it has learned.
-            of_tokens: ``[F, V]``, likewise for their tokens and pairs of them; see
+            of_tokens: ``[F, V]``, likewise for their tokens and runs of them; see
                 ``TokenCapsules``.
         """
         primary, count, weight = self._primary(batch, vectors)
