@@ -1,6 +1,7 @@
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import treecaps
@@ -37,22 +38,32 @@ def slow_groups(threshold: float, min_lines: int) -> set[frozenset[tuple[str, in
     return {frozenset(group) for group in groups if len(group) > 1}
 
 
-def test_groups_are_those_of_comparing_each_with_each(index: Index) -> None:
-    for threshold, min_lines in ((0.9, 5), (0.85, 8)):
-        found = find_clones(index, threshold, min_lines=min_lines)
-        places = {frozenset((one.path, one.line or 0) for one in group.members) for group in found}
-        assert places == slow_groups(threshold, min_lines)
-        assert len(places) > 1
-        for group in found:
-            assert group.similarity == min(one.similarity for one in group.members) >= threshold
+def between_pairs(index: Index) -> float:
+    """Return a threshold that some pairs pass and none comes near to."""
+    likeness = index.vectors @ index.vectors.T
+    values = np.sort(likeness[np.triu_indices(len(likeness), 1)])[::-1][60:120]
+    widest = int(np.argmax(values[:-1] - values[1:]))
+    return float(values[widest] + values[widest + 1]) / 2
+
+
+@pytest.mark.parametrize("min_lines", [1, 5])
+def test_groups_are_those_of_comparing_each_with_each(min_lines: int, index: Index) -> None:
+    threshold = between_pairs(index)
+    found = find_clones(index, threshold, min_lines=min_lines)
+    places = {frozenset((one.path, one.line or 0) for one in group.members) for group in found}
+    assert places == slow_groups(threshold, min_lines)
+    assert len(places) > 1
+    for group in found:
+        assert group.similarity == min(one.similarity for one in group.members) >= threshold
 
 
 def test_all_blocks_are_compared(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = find_clones(index, 0.97)
+    threshold = between_pairs(index)
+    whole = find_clones(index, threshold, min_lines=1)
     monkeypatch.setattr("treecaps.search.clones._BLOCK", 7)
-    assert [group.members[0].path for group in find_clones(index, 0.97)] == [
-        group.members[0].path for group in whole
-    ]
+    blocks = find_clones(index, threshold, min_lines=1)
+    places = [[(one.path, one.line) for one in group.members] for group in blocks]
+    assert places == [[(one.path, one.line) for one in group.members] for group in whole]
 
 
 def test_copies_of_a_file_are_clones_even_at_1(tmp_path: Path) -> None:
