@@ -23,10 +23,10 @@ def slow_groups(threshold: float, min_lines: int) -> set[frozenset[tuple[str, in
     """Compare each function with each other, and join until nothing changes."""
     functions = {}
     for file in sorted(path for path in PROGRAMS.rglob("*") if path.is_file()):
-        for one in find_functions(treecaps.parse_file(file)):
-            if len(one.tree.text.rstrip().split(b"\n")) >= min_lines:
-                vector = embedder().embed_trees([one.tree])[0].astype("float64")
-                functions[str(file.relative_to(PROGRAMS)), one.line] = vector
+        for function in find_functions(treecaps.parse_file(file)):
+            if len(function.tree.text.rstrip().split(b"\n")) >= min_lines:
+                vector = embedder().embed_trees([function.tree])[0].astype("float64")
+                functions[str(file.relative_to(PROGRAMS)), function.line] = vector
     groups = [{place} for place in functions]
     for one, other in combinations(functions, 2):
         if float(functions[one] @ functions[other]) >= threshold:
