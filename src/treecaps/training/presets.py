@@ -29,6 +29,10 @@ class Preset:
     network: NetworkConfig
     training: TrainingConfig
 
+    def __post_init__(self) -> None:
+        if self.training.task == "similarity" and not isinstance(self.network, TreeCapsConfig):
+            raise UsageError("only models of treecaps learn similarity: choose --model treecaps")
+
 
 PRESETS = {
     # Among the best on validation data, within noise; docs/results.md has what was tried.
@@ -100,8 +104,6 @@ def get_preset(name: Any, model: str = "treecaps", task: str = "classification")
 
 def for_similarity(preset: Preset) -> Preset:
     """Return how the network of a preset learns vectors of programs instead of classes."""
-    if not isinstance(preset.network, TreeCapsConfig):
-        raise UsageError("only models of treecaps learn similarity: leave out --model")
     training = replace(
         preset.training,
         task="similarity",
