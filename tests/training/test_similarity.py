@@ -39,7 +39,8 @@ def made_up(classes: range, count: int = 8) -> tuple[list[Tree], list[str | None
     """
     shapes = ("a = b[c]", "a(b)", "a.b = c", "a += b", "del a", "assert a", "a = {}", "a = not b")
     pairs = [(one, other) for one in range(len(shapes)) for other in range(one)]
-    trees, labels = [], []
+    trees: list[Tree] = []
+    labels: list[str | None] = []
     for number in classes:
         chance = Random(number)
         for _ in range(count):
@@ -120,7 +121,7 @@ def test_the_loss_is_that_of_the_slow_way() -> None:
 def test_the_loss_of_programs_without_others_is_nothing() -> None:
     vectors = torch.randn(3, 4, requires_grad=True)
     loss = contrastive_loss(vectors, torch.arange(3), 0.1)
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]
     assert loss.item() == 0
     assert vectors.grad is not None
     assert vectors.grad.isfinite().all()
