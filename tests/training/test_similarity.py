@@ -119,12 +119,13 @@ def test_the_loss_is_that_of_the_slow_way() -> None:
 
 
 def test_the_loss_of_programs_without_others_is_nothing() -> None:
-    vectors = torch.randn(3, 4, requires_grad=True)
-    loss = contrastive_loss(vectors, torch.arange(3), 0.1)
-    loss.backward()  # type: ignore[no-untyped-call]
-    assert loss.item() == 0
-    assert vectors.grad is not None
-    assert vectors.grad.isfinite().all()
+    for programs in (1, 3):
+        vectors = torch.randn(programs, 4, requires_grad=True)
+        loss = contrastive_loss(vectors, torch.arange(programs), 0.1)
+        loss.backward()  # type: ignore[no-untyped-call]
+        assert loss.item() == 0
+        assert vectors.grad is not None
+        assert vectors.grad.isfinite().all()
 
 
 def test_a_step_has_several_programs_of_a_class_and_an_epoch_all_programs() -> None:
@@ -229,6 +230,18 @@ def test_validation_programs_are_set_aside_in_pairs() -> None:
         similarity=True,
     )
     assert np.bincount(data.val.label).tolist() == [2, 2, 2, 1]
+
+
+def test_programs_without_others_of_their_class_teach_and_tell_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    trees, labels = made_up(range(3), 4)
+    model = train(trees, labels, val=(trees[::4], labels[::4]), preset=quick("epochs=2"))
+    assert "nothing to validate with" in caplog.text
+    assert model.card["members"][0]["best_epoch"] == 2
+    assert "validation_map_at_r" not in model.card["figures"]
+    with pytest.raises(UsageError, match="classes of two programs or more"):
+        train(trees[::4], labels[::4], preset=quick("epochs=1"))
 
 
 def test_only_treecaps_learns_similarity() -> None:

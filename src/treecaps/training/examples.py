@@ -180,7 +180,11 @@ def prepare(
         val_trees, val_label = Selection(val[0], val_rows), _encode(val[1], val_rows, numbers)
         facts["validation"] = _facts(val[0], len(val[1]) - len(val_rows))
         _note_unknown(val[1], numbers)
-    if not len(val_label):
+    if similarity and not _has_pairs(label):
+        raise UsageError(
+            "similarity is learned from classes of two programs or more: there is none"
+        )
+    if not len(val_label) or (similarity and not _has_pairs(val_label)):
         log.warning("there is nothing to validate with: the networks of the last epoch are kept")
     chosen_trees = Selection(trees, rows)
     every, val_every = (
@@ -290,6 +294,10 @@ def _set_aside(
         rows = chance.permutation(np.flatnonzero(label == number))
         chosen[rows[: min(max(least, round(share * len(rows))), len(rows) - least)]] = True
     return chosen
+
+
+def _has_pairs(label: Longs) -> bool:
+    return len(label) > 0 and int(np.bincount(label).max()) > 1
 
 
 def _note_unknown(labels: Labels, numbers: dict[str, int]) -> None:

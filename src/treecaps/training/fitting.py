@@ -342,11 +342,11 @@ class Fitting:
         return {"loss": loss.detach(), "accuracy": right.mean(), **figures}
 
     def _is_best(self) -> bool:
-        if not self.best_epoch or not len(self.data.val):
+        if not self.best_epoch or self.history[-1][self.FIGURE] is None:
             return True
         newest, best = (
             (
-                (epoch[self.FIGURE] or 0) + (epoch.get(f"{self.FIGURE}_blind") or 0),
+                epoch[self.FIGURE] + epoch.get(f"{self.FIGURE}_blind", 0),
                 -(epoch["val_loss"] or 0),
             )
             for epoch in (self.history[-1], self.history[self.best_epoch - 1])

@@ -31,7 +31,9 @@ def contrastive_loss(vectors: Tensor, label: Tensor, temperature: float) -> Tens
     """
     unit = functional.normalize(vectors)
     itself = torch.eye(len(label), dtype=torch.bool)
-    alike = (unit @ unit.T / temperature).masked_fill(itself, -torch.inf)
+    # An infinite one would leave no number where a program is all there is.
+    least = torch.finfo(unit.dtype).min
+    alike = (unit @ unit.T / temperature).masked_fill(itself, least)
     chance = alike.log_softmax(1).masked_fill(itself, 0.0)
     same = (label.unsqueeze(1) == label) & ~itself
     others = same.sum(1)
