@@ -22,7 +22,8 @@ from treecaps.models.architectures import ARCHITECTURES
 from treecaps.models.trained import batches
 from treecaps.nn.memory import keep_memory
 from treecaps.training.examples import Data, prepare
-from treecaps.training.fitting import Fitting, new_fitting
+from treecaps.training.fitting import Fitting
+from treecaps.training.fittings import new_fitting
 from treecaps.training.presets import apply_settings, get_preset
 
 

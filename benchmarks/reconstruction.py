@@ -28,7 +28,7 @@ from treecaps.models.trained import batches
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.memory import keep_memory
 from treecaps.training.examples import Data
-from treecaps.training.fitting import new_fitting
+from treecaps.training.fittings import new_fitting
 
 FOLDS = 5
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.test_cli import COMMAND, PROGRAMS, run, run_in_terminal
+from tests.conftest import EXAMPLES
 from tests.training.examples import LABELS, SMALL
 from treecaps.models.trained import TrainedModel, load
 
@@ -48,6 +49,38 @@ def test_a_training_from_data_to_model(run_here: Run, tmp_path: Path) -> None:
     assert list(model.labels) == LABELS
     assert model.card["run"]["seed"] == 7
     assert model.card["command"].startswith(f"treecaps train {PROGRAMS} --out {out}")
+
+
+def test_a_training_for_similarity(run_here: Run, tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    words = ("train", PROGRAMS, "--out", out, "--task", "similarity", *QUICK)
+    done = run_here(*words, "--epochs", "2")
+    assert done.returncode == 0, done.stderr
+    assert "validation MAP@R" in done.stderr.splitlines()[-1]
+    for line in (
+        "44 for training, 8 for validation",
+        "MAP@R",
+        f"next: treecaps embed --model {out} FILE",
+    ):
+        assert line in done.stdout
+    assert "classify" not in done.stdout
+    program = EXAMPLES[0]
+    (line,) = run_here("embed", "--model", out, program).stdout.splitlines()
+    assert sum(one * one for one in json.loads(line)["vector"]) == pytest.approx(1, abs=1e-3)
+    for refused in (
+        ("classify", "--model", out, program),
+        ("evaluate", out, PROGRAMS),
+        ("explain", "--model", out, program),
+    ):
+        told = run_here(*refused)
+        assert (told.returncode, told.stdout) == (2, "")
+        assert told.stderr.splitlines() == [
+            "treecaps: error: this model was trained for similarity and knows no classes: use it"
+            " with treecaps embed, or train one that does with: treecaps train DATA --out FOLDER"
+        ]
+    other = run_here("train", PROGRAMS, "--out", out, *QUICK, "--epochs", "2", "--resume")
+    assert other.returncode == 2
+    assert "task similarity instead of classification" in other.stderr
 
 
 def test_json_and_ensembles_and_validation_data(
@@ -105,6 +138,7 @@ def test_wrong_words_are_said_before_the_work(
         (("--start", "algoritms"), "algoritms"),
         (("--start", "algorithms", "--nodes", "kinds"), "--start algorithms decides what the"),
         (("--start", "algorithms", "--model", "tbcnn"), "algorithms is no tbcnn but treecaps"),
+        (("--task", "similarity", "--model", "tbcnn"), "only models of treecaps learn similarity"),
     ):
         done = run_here("train", nowhere, "--out", out, *words)
         assert (done.returncode, done.stdout) == (2, "")

@@ -76,6 +76,7 @@ def command(
 
     keep_memory()
     model = load(folder)
+    model.check_classes()
     data = DataSet(path, language=language, max_bytes=max_bytes)
     note_passed_over(path, data.sources)
 

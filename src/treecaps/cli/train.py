@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from treecaps.training.trainer import Moment
 
 _PRESETS = ("default", "paper")
+_TASKS = ("classification", "similarity")
 _MODELS = (
     "treecaps",
     "tbcnn",
@@ -82,6 +83,13 @@ class _Command(click.Command):
     required=True,
     type=click.Path(path_type=Path),
     help="The folder for the model, its checkpoints and logs.",
+)
+@click.option(
+    "--task",
+    type=click.Choice(_TASKS),
+    default="classification",
+    show_default=True,
+    help="What is learned: classes, or vectors that are near where classes agree.",
 )
 @click.option(
     "--model",
@@ -146,6 +154,7 @@ def command(
     data: Path,
     val: Path | None,
     out: Path,
+    task: str,
     model: str | None,
     preset: str,
     start: Path | None,
@@ -164,7 +173,7 @@ def command(
     cache: Path | None,
     as_json: bool,
 ) -> int:
-    """Train a classifier.
+    """Train a classifier, or vectors of programs for search.
 
     DATA is a folder with one sub-folder per class, a JSON Lines file (.jsonl, .jsonl.gz) with
     code and label, or a Parquet file with those columns.
@@ -186,7 +195,7 @@ def command(
     first = load(start) if start else None
     if first and model not in (None, architecture_of(first.config)):
         raise UsageError(f"--start {start} is no {model} but {architecture_of(first.config)}")
-    base = get_preset(preset, model or "treecaps")
+    base = get_preset(preset, model or "treecaps", task)
     base = replace(base, network=first.config) if first else base
     chosen = apply_settings(base, settings)
     if chosen.network != base.network and first:
@@ -258,10 +267,15 @@ def _reporters(
 
     def on_epoch(_: int, figures: dict[str, Any]) -> None:
         nonlocal newest
-        accuracy = figures["val_accuracy"]
-        newest = "" if accuracy is None else f", validation {accuracy:.1%}"
-        if "val_accuracy_blind" in figures:
-            newest += f", blind {figures['val_accuracy_blind']:.1%}"
+        name, title = (
+            ("val_map_at_r", "validation MAP@R")
+            if "val_map_at_r" in figures
+            else ("val_accuracy", "validation")
+        )
+        newest = ""
+        for key, word in ((name, title), (f"{name}_blind", "blind")):
+            if figures.get(key) is not None:
+                newest += f", {word} {figures[key]:.1%}"
         if not watched:
             note(f"{where}: loss {figures['loss']:.3f}{newest}, {figures['seconds']:.1f} s")
 
@@ -278,7 +292,7 @@ def _print(model: "TrainedModel", out: Path) -> None:
         f"{facts['training']['programs']:,} for training,"
         f" {facts['validation']['programs']:,} for validation",
     )
-    add_row(table, "classes", f"{len(model.labels):,}")
+    add_row(table, "classes", f"{facts['training']['classes']:,}")
     for member in model.card["members"]:
         name = f"epochs, seed {member['seed']}" if len(model.members) > 1 else "epochs"
         add_row(table, name, f"{member['epochs']}, the best was {member['best_epoch']}")
@@ -292,11 +306,16 @@ def _print(model: "TrainedModel", out: Path) -> None:
                 f"accuracy {figures[f'validation_accuracy{kind}']:.1%},"
                 f" macro F1 {figures[f'validation_macro_f1{kind}']:.3f}",
             )
+        if f"validation_map_at_r{kind}" in figures:
+            add_row(table, name, f"MAP@R {figures[f'validation_map_at_r{kind}']:.1%}")
     add_row(table, "time", f"{figures['seconds']:.0f} s")
     say_table(table)
     from treecaps.training.folder import REPORT
 
     folder = shlex.quote(str(out))
     say(f"look: {shlex.quote(str(out / REPORT))}")
+    if not model.labels:
+        say(f"next: treecaps embed --model {folder} FILE")
+        return
     say(f"next: treecaps evaluate {folder} DATA")
     say(f"      treecaps classify --model {folder} FILE")

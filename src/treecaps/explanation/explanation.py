@@ -140,6 +140,7 @@ def explain(
         method: How; see ``attribute``. By default gradients, and routing for a large program.
         dimensions: Whether to tell what the numbers of the code capsule stand for; see ``perturb``.
     """
+    model.check_classes()
     name = "program"
     if isinstance(program, str | Path):
         program = Program.read(program)

@@ -78,6 +78,7 @@ def classify(
     """
     if top < 1:
         raise UsageError(f"cannot name {top} classes; name one or more")
+    model.check_classes()
     look = partial(_answer, model, top=top)
     found = stream(model, programs, look, functions=functions, workers=workers, times=times)
     return _classify(model, found)

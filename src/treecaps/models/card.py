@@ -6,6 +6,10 @@ from typing import Any
 from treecaps.models.settings import show
 
 _CLASSES = 200
+_FOR_SIMILARITY = (
+    "It makes vectors of programs by their syntax trees: the more alike, the nearer.",
+    "```sh\ntreecaps embed --model . FILE\n```",
+)
 
 
 def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
@@ -14,9 +18,7 @@ def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
     figures = card.get("figures", {})
     parts = [
         "# A treecaps model",
-        f"It tells programs of {len(labels)} classes apart by their syntax trees.",
-        "```sh\ntreecaps classify --model . FILE\ntreecaps evaluate . DATA\n```",
-        _classes(labels),
+        *(_for_classes(labels) if labels else _FOR_SIMILARITY),
     ]
     if data := card.get("data"):
         parts += ["## Data", _table(("", *data), _rows(data.values()))]
@@ -42,9 +44,13 @@ def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _classes(labels: Sequence[str]) -> str:
+def _for_classes(labels: Sequence[str]) -> tuple[str, ...]:
     text = "Classes: " + ", ".join(map(_cell, labels[:_CLASSES]))
-    return text + (", ..." if len(labels) > _CLASSES else ".")
+    return (
+        f"It tells programs of {len(labels)} classes apart by their syntax trees.",
+        "```sh\ntreecaps classify --model . FILE\ntreecaps evaluate . DATA\n```",
+        text + (", ..." if len(labels) > _CLASSES else "."),
+    )
 
 
 def _rows(columns: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:

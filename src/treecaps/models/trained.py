@@ -52,11 +52,13 @@ _WINDOWS = 1 << 16
 class TrainedModel:
     """A trained classifier: one network or several with weights, and all it takes to feed them.
 
+    Trained for similarity, it knows no classes and makes vectors alone.
+
     Args:
         members: The networks.
         weights: How much each counts: not negative, 1 in all.
         vocabulary: Numbers of what it knows of nodes.
-        labels: The names of the classes, sorted.
+        labels: The names of the classes, sorted; none if it was trained for similarity.
         frontend: The front end whose trees it was trained on.
         comments: Whether comments were nodes of those trees.
         calibration: What makes probabilities of lengths, and when the answer is unknown.
@@ -92,6 +94,7 @@ class TrainedModel:
 
     def scores(self, forest: Forest) -> Tensor:
         """Return how much speaks for each class, ``[B, classes]``: the members' weighted mean."""
+        self.check_classes()
         scores = torch.zeros(len(forest), len(self.labels))
         with torch.no_grad():
             for begin, batch in batches(forest):
@@ -99,6 +102,14 @@ class TrainedModel:
                     if weight:
                         scores[begin : begin + len(batch)] += weight * member(batch).scores
         return scores
+
+    def check_classes(self) -> None:
+        """Complain of a model that knows no classes."""
+        if not self.labels:
+            raise UsageError(
+                "this model was trained for similarity and knows no classes: use it with treecaps"
+                " embed, or train one that does with: treecaps train DATA --out FOLDER"
+            )
 
     def embed(self, forest: Forest) -> Tensor:
         """Return a vector of length 1 for each program, ``[B, E]``.
@@ -294,10 +305,10 @@ def _check_labels(content: bytes, path: Path) -> tuple[str, ...]:
         not isinstance(labels, list)
         or not all(isinstance(label, str) for label in labels)
         or labels != sorted(set(labels))
-        or len(labels) < 2
+        or len(labels) == 1
     ):
         raise ModelError(
-            f"{path} is damaged: it must list at least two class names, in order; {_AGAIN}"
+            f"{path} is damaged: it must list at least two class names, in order, or none; {_AGAIN}"
         )
     return tuple(labels)
 

@@ -130,7 +130,7 @@ class TreeCaps(Network):
     Args:
         config: What the network is made of.
         kinds: How many kinds of nodes there are.
-        classes: How many classes there are.
+        classes: How many classes there are; none where vectors of programs are all that is wanted.
         tokens: How many sub-tokens there are; none for kinds alone.
     """
 
@@ -182,7 +182,7 @@ class TreeCaps(Network):
             statics, size = config.secondary, config.secondary_size
         self.code = CapsuleLayer(statics, size, classes, config.code_size, *routing)
         self.decoder: Decoder | None = None
-        if config.windows:
+        if config.windows and classes:
             self.decoder = Decoder(classes, config.code_size, config.windows)
 
     def forward(
@@ -196,12 +196,7 @@ class TreeCaps(Network):
             of_tokens: ``[F, V]``, likewise for their tokens and runs of them; see
                 ``TokenCapsules``.
         """
-        primary, count, weight = self._primary(batch, vectors)
-        if self.config.pooling == "max":
-            static = dynamic_max_pooling(primary, batch.window, batch.bounds)
-        else:
-            static = self.variable_to_static(primary, batch.window, count, weight, batch.bounds)
-        static = self._with_tokens(static, batch, of_tokens)
+        static = self._static(batch, vectors, of_tokens)
         below = self.secondary(static)[0] if self.secondary else static
         code, coupling = self.code(below)
         windows = self.decoder.shares(batch) if self.decoder and self.training else None
@@ -209,8 +204,7 @@ class TreeCaps(Network):
 
     def embed(self, batch: Batch) -> Tensor:
         """Return the static capsules of each program as one vector ``[B, S * D_pvc]``."""
-        static: Tensor = self(batch).static
-        return static.flatten(1)
+        return self._static(batch).flatten(1)
 
     def loss(self, answer: Answer, label: Tensor) -> Tensor:
         """Return the margin loss of a batch whose right classes are ``[B]``."""
@@ -288,6 +282,17 @@ class TreeCaps(Network):
         if self.secondary is None:
             return shares, self.code.shares(static)
         return shares, self.secondary.shares(static) @ self.code.shares(self.secondary(static)[0])
+
+    def _static(
+        self, batch: Batch, vectors: Tensor | None = None, of_tokens: Tensor | None = None
+    ) -> Tensor:
+        """Return the static capsules ``[B, S, D_pvc]``."""
+        primary, count, weight = self._primary(batch, vectors)
+        if self.config.pooling == "max":
+            static = dynamic_max_pooling(primary, batch.window, batch.bounds)
+        else:
+            static = self.variable_to_static(primary, batch.window, count, weight, batch.bounds)
+        return self._with_tokens(static, batch, of_tokens)
 
     def _with_tokens(self, static: Tensor, batch: Batch, of_tokens: Tensor | None = None) -> Tensor:
         """Add the static capsules of tokens, if there are any."""

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from treecaps.data.forest import Forest
 from treecaps.explanation.explanation import explain
 from treecaps.explanation.page import to_source
 from treecaps.models.trained import TrainedModel, batches
@@ -54,12 +55,14 @@ class Report:
         histories: The figures of each epoch of each network.
         trees: The validation programs.
         label: Their classes, -1 where the model does not know it.
+        names: The names of the classes.
     """
 
     model: TrainedModel
     histories: Sequence[Sequence[dict[str, Any]]] = field(repr=False)
     trees: Sequence[Tree] = field(repr=False)
     label: Tensor = field(repr=False)
+    names: Sequence[str] = field(repr=False)
 
     @cached_property
     def scores(self) -> Tensor:
@@ -76,7 +79,9 @@ class Report:
         """Return the page."""
         parts = [self._facts(), *self._curves()]
         if len(self.trees):
-            parts += [*self._confusion(), *self._pairs(), *self._mistakes(), *self._map()]
+            if self.model.labels:
+                parts += [*self._confusion(), *self._pairs(), *self._mistakes()]
+            parts += self._map()
         parts.append('<output id="told"></output>')
         return document("How the training went", parts, style=_STYLE, script=_SCRIPT)
 
@@ -84,15 +89,20 @@ class Report:
         model, figures = self.model, self.model.card["figures"]
         weights = sum(weight.numel() for one in model.members for weight in one.parameters())
         rows = [
-            ("classes", f"{len(model.labels):,}"),
+            ("classes", f"{model.card['data']['training']['classes']:,}"),
             ("training programs", f"{model.card['data']['training']['programs']:,}"),
             ("validation programs", f"{len(self.trees):,}"),
             ("networks", f"{len(model.members)}, with {weights:,} weights in all"),
             ("epochs", f"{figures['epochs']}, in {figures['seconds']:.0f} s"),
         ]
-        for name, kind in (("validation accuracy", ""), ("the same, blind", "_blind")):
-            if f"validation_accuracy{kind}" in figures:
-                rows.append((name, f"{figures[f'validation_accuracy{kind}']:.1%}"))
+        for name, kind in (
+            ("validation accuracy", "accuracy"),
+            ("the same, blind", "accuracy_blind"),
+            ("validation MAP@R", "map_at_r"),
+            ("the same, blind", "map_at_r_blind"),
+        ):
+            if f"validation_{kind}" in figures:
+                rows.append((name, f"{figures[f'validation_{kind}']:.1%}"))
         return table(("", ""), rows)
 
     def _curves(self) -> list[str]:
@@ -107,15 +117,18 @@ class Report:
             }
 
         accuracy = of(training="accuracy", validation="val_accuracy", blind="val_accuracy_blind")
+        maps = of(validation="val_map_at_r", blind="val_map_at_r_blind")
         inside = of(
             length_of_the_right_capsule="right_length",
             length_of_the_longest_other="wrong_length",
             entropy_of_the_coupling="coupling_entropy",
         )
         even = all(epoch.get("coupling_entropy", 0) > _EVEN for epoch in history)
-        parts = ["<h2>Epoch by epoch</h2>", "<h3>Accuracy in per cent</h3>"]
-        parts += [charts.curves(accuracy), "<h3>Loss</h3>"]
-        parts.append(charts.curves(of(training="loss", validation="val_loss"), percent=False))
+        parts = ["<h2>Epoch by epoch</h2>"]
+        parts += [f"<h3>{'MAP@R' if maps else 'Accuracy'} in per cent</h3>"]
+        parts += [charts.curves(maps or accuracy), "<h3>Loss</h3>"]
+        loss = of(training="loss", **({} if maps else {"validation": "val_loss"}))
+        parts.append(charts.curves(loss, percent=False))
         if inside:
             parts += ["<h3>Inside, in per cent of the most there can be</h3>"]
             parts.append(charts.curves(inside))
@@ -211,29 +224,23 @@ class Report:
         )
 
     def _map(self) -> list[str]:
-        """Draw the programs on a plane: those with like code capsules lie together."""
+        """Draw the programs on a plane: those with like capsules lie together."""
         from sklearn.manifold import TSNE
 
         count = min(len(self.trees), _POINTS)
         if count < 5:
             return []
         rows = np.linspace(0, len(self.trees) - 1, count).astype(int).tolist()
-        member = self.model.strongest
-        found = []
-        with torch.no_grad():
-            for _, batch in batches(self.model.forest([self.trees[row] for row in rows])):
-                answer = member(batch)
-                code = answer.code if isinstance(answer, Capsules) else answer.scores
-                found.append(code.flatten(1))
-        capsules = torch.cat(found).numpy()
+        forest = self.model.forest([self.trees[row] for row in rows])
+        capsules = (self._code(forest) if self.model.labels else self.model.embed(forest)).numpy()
         if np.ptp(capsules, 0).max() == 0:  # programs that are all alike have no places to take
             return []
         plane = TSNE(init="pca", random_state=0, perplexity=min(30, (count - 1) / 3))
         values = plane.fit_transform(capsules)
-        labels, right = self.model.labels, self.label.tolist()
+        labels, right = self.names, self.label.tolist()
         titles = [
-            f"{labels[right[row]] if right[row] >= 0 else 'another class'}, called"
-            f" {labels[self.guess[row]]}"
+            (labels[right[row]] if right[row] >= 0 else "another class")
+            + (f", called {labels[self.guess[row]]}" if self.model.labels else "")
             for row in rows
         ]
         drawn = charts.points(
@@ -242,9 +249,21 @@ class Report:
             labels,
             titles,
         )
+        alike = "code capsules" if self.model.labels else "vectors"
+        called = ", and what it is called" if self.model.labels else ""
         return [
             "<h2>A map of the programs</h2>",
-            "<p>Programs with like code capsules lie together (t-SNE); the colour is the class."
-            " Point at one, or touch it, to see what it is, and what it is called.</p>",
+            f"<p>Programs with like {alike} lie together (t-SNE); the colour is the class."
+            f" Point at one, or touch it, to see what it is{called}.</p>",
             drawn,
         ]
+
+    def _code(self, forest: Forest) -> Tensor:
+        """Return the code capsules of programs by the strongest network, or its scores."""
+        found = []
+        with torch.no_grad():
+            for _, batch in batches(forest):
+                answer = self.model.strongest(batch)
+                code = answer.code if isinstance(answer, Capsules) else answer.scores
+                found.append(code.flatten(1))
+        return torch.cat(found)

@@ -36,6 +36,13 @@ class TrainingConfig:
         "cosine", "how the learning rate goes down: along a cosine to zero, or not"
     )
     weight_decay: float = option(0.0, "decoupled weight decay")
+    task: Literal["classification", "similarity"] = option(
+        "classification", "what is learned: classes, or vectors that are near where classes agree"
+    )
+    temperature: float = option(
+        0.1, "for similarity: the lower it is, the more the hardest of the others count"
+    )
+    alike: int = option(8, "for similarity: programs of a class that a step has together")
     entropy: float = option(
         0.0, "how much the cross-entropy of the capsules' lengths counts beside the margin loss"
     )
@@ -65,6 +72,7 @@ class TrainingConfig:
         for name, value, least in (
             ("epochs", 1 if self.epochs is None else self.epochs, 1),
             ("batch_size", self.batch_size, 1),
+            ("alike", self.alike, 2),
             ("patience", 1 if self.patience is None else self.patience, 1),
             ("weight_decay", self.weight_decay, 0),
             ("entropy", self.entropy, 0),
@@ -74,7 +82,7 @@ class TrainingConfig:
                 raise UsageError(f"{name} must be at least {least}, not {value}")
             if value > MOST:
                 raise UsageError(f"{name} must be at most {MOST:,}")
-        for name in ("learning_rate", "token_rate"):
+        for name in ("learning_rate", "token_rate", "temperature"):
             if (rate := getattr(self, name)) is not None and rate <= 0:
                 raise UsageError(f"{name} must be above 0, not {rate}")
         if not 0 <= self.rename <= 1:

@@ -140,6 +140,7 @@ def prepare(
     tokens: int = 0,
     blind: Blinder | None = None,
     known: Vocabulary | None = None,
+    similarity: bool = False,
     on_prepare: OnPrepare | None = None,
 ) -> Data:
     """Turn labelled trees into what networks learn from.
@@ -154,17 +155,23 @@ def prepare(
         tokens: How many sub-tokens to know.
         blind: Makes the trees blind, where networks are to see them so as well.
         known: What networks know already; what the trees have beside it is added.
+        similarity: Whether classes only tell what is alike. Those of validation may then be others,
+            and programs are set aside in pairs where they can be.
         on_prepare: Called now and then.
     """
     rows = _labelled(trees, labels, "training")
     names = sorted({str(label) for label in labels if label is not None})
     if len(names) < 2:
         raise UsageError(f"training needs at least two classes; there is only {names[0]!r}")
+    classes = len(names)
+    if similarity and val is not None:
+        others = {str(label) for label in val[1] if label is not None}
+        names += sorted(others.difference(names))
     numbers = {name: number for number, name in enumerate(names)}
     label = _encode(labels, rows, numbers)
     facts: dict[str, dict[str, Any]] = {"training": _facts(trees, len(labels) - len(rows))}
     if val is None:
-        chosen = _set_aside(label, val_share, seed)
+        chosen = _set_aside(label, val_share, seed, least=2 if similarity else 1)
         val_trees, val_label = Selection(trees, rows[chosen]), label[chosen]
         rows, label = rows[~chosen], label[~chosen]
         facts["validation"] = {"name": "a part of the training data"}
@@ -173,7 +180,11 @@ def prepare(
         val_trees, val_label = Selection(val[0], val_rows), _encode(val[1], val_rows, numbers)
         facts["validation"] = _facts(val[0], len(val[1]) - len(val_rows))
         _note_unknown(val[1], numbers)
-    if not len(val_label):
+    if similarity and not _has_pairs(label):
+        raise UsageError(
+            "similarity is learned from classes of two programs or more: there is none"
+        )
+    if not len(val_label) or (similarity and not _has_pairs(val_label)):
         log.warning("there is nothing to validate with: the networks of the last epoch are kept")
     chosen_trees = Selection(trees, rows)
     every, val_every = (
@@ -187,7 +198,7 @@ def prepare(
     vocabulary = Vocabulary.of(_watch(every, "gathering kinds and words", on_prepare), tokens)
     if known is not None:
         vocabulary |= known
-    facts["training"] |= {"programs": len(label), "classes": len(names)}
+    facts["training"] |= {"programs": len(label), "classes": classes}
     facts["validation"] |= {"programs": len(val_label), "classes": len(np.unique(val_label))}
     return Data(
         chosen_trees,
@@ -271,16 +282,22 @@ def _encode(labels: Labels, rows: Longs, numbers: dict[str, int]) -> Longs:
     return np.array([numbers.get(labels[row] or "", UNKNOWN) for row in rows.tolist()], np.int64)
 
 
-def _set_aside(label: Longs, share: float, seed: int) -> "np.ndarray[Any, np.dtype[np.bool_]]":
-    """Choose programs of each class for validation; at least one stays, and where it can, goes."""
+def _set_aside(
+    label: Longs, share: float, seed: int, least: int
+) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+    """Choose programs of each class for validation; the least stay, and where they can, go."""
     chosen = np.zeros(len(label), bool)
     if not share:
         return chosen
     chance = np.random.default_rng([seed, 0])  # epochs count from 1
     for number in range(int(label.max()) + 1):
         rows = chance.permutation(np.flatnonzero(label == number))
-        chosen[rows[: min(max(1, round(share * len(rows))), len(rows) - 1)]] = True
+        chosen[rows[: min(max(least, round(share * len(rows))), len(rows) - least)]] = True
     return chosen
+
+
+def _has_pairs(label: Longs) -> bool:
+    return len(label) > 0 and int(np.bincount(label).max()) > 1
 
 
 def _note_unknown(labels: Labels, numbers: dict[str, int]) -> None:

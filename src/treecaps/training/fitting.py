@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -39,7 +39,9 @@ _BYTES_A_WEIGHT = 4 * 4
 def build_network(preset: Preset, data: Data) -> Network:
     """Make a network of the right size for data."""
     known = data.vocabulary
-    return new_network(preset.network, len(known), len(data.labels), len(known.tokens))
+    # What learns similarity has no classes to tell.
+    classes = len(data.labels) if preset.training.task == "classification" else 0
+    return new_network(preset.network, len(known), classes, len(known.tokens))
 
 
 def check_size(preset: Preset, data: Data) -> None:
@@ -93,6 +95,9 @@ class Fitting:
         seed: What chance begins with.
         start: A model of the same network to begin with; its vocabulary is part of the data's.
     """
+
+    FIGURE: ClassVar = "val_accuracy"
+    """What tells the best epoch, together with the same of blind programs."""
 
     def __init__(
         self, preset: Preset, data: Data, seed: int, start: TrainedModel | None = None
@@ -211,42 +216,59 @@ class Fitting:
         return Batch.of(examples.forest.select(rows, leave, bare))
 
     def _learn(self, chance: np.random.Generator, step: Step) -> dict[str, Any]:
-        order = chance.permutation(len(self.data.train))
-        size, programs = self.config.batch_size, len(order)
-        steps = math.ceil(programs / size)
+        order, programs = self._steps(chance), len(self.data.train)
+        steps = len(order)
         done = len(self.history) * steps
         rate = 0.0
         sums: dict[str, float] = {}
         norms = 0.0
         self.network.train()
-        for number in range(steps):
-            rows = order[number * size : (number + 1) * size]
+        for number, rows in enumerate(order):
             label = self.data.train.label[rows]
             batch = self._draw(rows, chance)
             rate = _rate(self.config, (done + number) / (self.epochs * steps))
             for group in self.optimizer.param_groups:
                 group["lr"] = rate * group["faster"]
             self.optimizer.zero_grad()
-            answer: Answer = self.network(batch)
-            loss = self._loss(answer, label)
-            rebuilt = self.network.reconstruction(answer, label, self.config.reconstruction)
-            (loss if rebuilt is None else loss + rebuilt).backward()  # type: ignore[no-untyped-call]
+            total, figures = self._judge(batch, label)
+            total.backward()  # type: ignore[no-untyped-call]
             norm = self._gradient_norm()
-            if not math.isfinite(loss.item() + norm):
+            loss = figures["loss"].item()
+            if not math.isfinite(loss + norm):
                 raise self._diverged()
             self.optimizer.step()
-            figures = self._measure(answer, label, loss)
-            if rebuilt is not None:
-                figures["reconstruction"] = rebuilt.detach()
             for name, value in figures.items():
                 sums[name] = sums.get(name, 0.0) + len(rows) * value.item()
             norms += norm
-            step((number + 1) / steps, loss.item())
+            step((number + 1) / steps, loss)
         return {
             **{name: total / programs for name, total in sums.items()},
             "gradient_norm": norms / steps,
             "learning_rate": rate,
         }
+
+    def _steps(self, chance: np.random.Generator) -> list[Longs]:
+        """Divide the programs into those of each step."""
+        return self._cut(chance.permutation(len(self.data.train)))
+
+    def _cut(self, order: Longs) -> list[Longs]:
+        size = self.config.batch_size
+        return [order[begin : begin + size] for begin in range(0, len(order), size)]
+
+    def _judge(self, batch: Batch, label: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return what is to become less, and the figures of a step."""
+        answer: Answer = self.network(batch)
+        loss = self._loss(answer, label)
+        figures = self._measure(answer, label, loss)
+        rebuilt = self.network.reconstruction(answer, label, self.config.reconstruction)
+        if rebuilt is None:
+            return loss, figures
+        return loss + rebuilt, {**figures, "reconstruction": rebuilt.detach()}
+
+    def _answer(self, batch: Batch) -> Tensor:
+        """Return what the network is for."""
+        answer: Answer = self.network(batch)
+        return answer.scores
 
     def _gradient_norm(self) -> float:
         gradients = [
@@ -290,8 +312,8 @@ class Fitting:
         rows = np.arange(min(self.config.batch_size, len(self.data.train)))
         self.network.eval()
         with torch.no_grad():
-            answer: Answer = self.network(Batch.of(self.data.train.forest.select(rows)))
-        return bool(answer.scores.isfinite().all())
+            answer = self._answer(Batch.of(self.data.train.forest.select(rows)))
+        return bool(answer.isfinite().all())
 
     def _diverged(self) -> TrainingError:
         lower = min(self.config.learning_rate / 5, _LOWER_RATE)
@@ -320,10 +342,13 @@ class Fitting:
         return {"loss": loss.detach(), "accuracy": right.mean(), **figures}
 
     def _is_best(self) -> bool:
-        if not self.best_epoch or not len(self.data.val):
+        if not self.best_epoch or self.history[-1][self.FIGURE] is None:
             return True
         newest, best = (
-            (epoch["val_accuracy"] + epoch.get("val_accuracy_blind", 0), -epoch["val_loss"])
+            (
+                epoch[self.FIGURE] + epoch.get(f"{self.FIGURE}_blind", 0),
+                -(epoch["val_loss"] or 0),
+            )
             for epoch in (self.history[-1], self.history[self.best_epoch - 1])
         )
         return newest > best
@@ -382,11 +407,3 @@ class LinearFitting(Fitting):
         known = self.data.vocabulary
         self.network = new_network(config, len(known), len(self.data.labels), len(known.tokens))
         super().restore(tensors, history, best_epoch)
-
-
-def new_fitting(
-    preset: Preset, data: Data, seed: int, start: TrainedModel | None = None
-) -> Fitting:
-    """Return what fits the network of a preset."""
-    linear = isinstance(preset.network, LinearConfig)
-    return (LinearFitting if linear else Fitting)(preset, data, seed, start)

@@ -19,6 +19,7 @@ from treecaps.models.treecaps import TreeCapsConfig
 from treecaps.training.config import TrainingConfig
 
 _SHOWN = 60
+_TASKS = ("classification", "similarity")
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,10 @@ class Preset:
 
     network: NetworkConfig
     training: TrainingConfig
+
+    def __post_init__(self) -> None:
+        if self.training.task == "similarity" and not isinstance(self.network, TreeCapsConfig):
+            raise UsageError("only models of treecaps learn similarity: choose --model treecaps")
 
 
 PRESETS = {
@@ -85,14 +90,31 @@ OTHERS = {
 """The preset ``default`` of the other architectures."""
 
 
-def get_preset(name: Any, model: str = "treecaps") -> Preset:
-    """Return the preset of a name, for a model."""
+def get_preset(name: Any, model: str = "treecaps", task: str = "classification") -> Preset:
+    """Return the preset of a name, for a model and what it is to learn."""
     presets = PRESETS if model == "treecaps" else {"default": OTHERS[model]}
     if not isinstance(name, str) or name not in presets:
         raise UsageError(
             f"there is no preset {name!r} of {model}; there is {' and '.join(presets)}"
         )
-    return presets[name]
+    if task not in _TASKS:
+        raise UsageError(f"there is no task {task!r}; there are {' and '.join(_TASKS)}")
+    return presets[name] if task == "classification" else for_similarity(presets[name])
+
+
+def for_similarity(preset: Preset) -> Preset:
+    """Return how the network of a preset learns vectors of programs instead of classes."""
+    training = replace(
+        preset.training,
+        task="similarity",
+        # The others of a batch are what a program is told from: many of them, of many classes.
+        batch_size=128,
+        # Classes that nobody has seen are to come: less may be learned by heart.
+        window_dropout=0.5,
+        tokenless=0.25,
+        token_rate=10.0,
+    )
+    return replace(preset, training=training)
 
 
 def apply_settings(preset: Preset, settings: Iterable[str] | Mapping[str, Any]) -> Preset:

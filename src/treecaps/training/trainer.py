@@ -33,10 +33,12 @@ from treecaps.training.examples import (
     blind_trees,
     prepare,
 )
-from treecaps.training.fitting import Fitting, check_size, new_fitting
+from treecaps.training.fitting import Fitting, check_size
+from treecaps.training.fittings import new_fitting
 from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, REPORT, check, claim, is_complete
 from treecaps.training.logs import Logs
 from treecaps.training.presets import Preset, get_preset
+from treecaps.training.similarity import validation_maps
 
 _MAX_SEED = 2**32
 
@@ -70,6 +72,7 @@ def train(
     *,
     val: Corpus | tuple[Sequence[Tree], Labels] | None = None,
     preset: Preset | str = "default",
+    task: str = "classification",
     start: TrainedModel | None = None,
     seed: int = 0,
     ensemble: int = 1,
@@ -83,13 +86,14 @@ def train(
     on_step: OnStep | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> TrainedModel:
-    """Train a classifier.
+    """Train a classifier or, if the preset says so, vectors of programs.
 
     Args:
         trees: A corpus, or any trees with ``labels``.
         labels: The class of each tree; trees without one are left out.
         val: Data to choose the best epoch with; by default a share of the training data.
         preset: The network and how it is trained, or the name of a preset.
+        task: What is learned with a preset of that name: ``classification``, or ``similarity``.
         start: A model whose first network all begin with: they know what it does of code, and
             learn what it does not. It decides what the network is, whatever the preset says.
         seed: The same data, options and seed give the same model.
@@ -113,7 +117,7 @@ def train(
         raise UsageError(f"an ensemble has at least 1 network, not {ensemble}")
     if not 0 <= seed <= _MAX_SEED - ensemble:
         raise UsageError(f"a seed lies between 0 and {_MAX_SEED - ensemble:,}, not at {seed:,}")
-    preset = preset if isinstance(preset, Preset) else get_preset(preset)
+    preset = preset if isinstance(preset, Preset) else get_preset(preset, task=task)
     home = Path(folder) if folder else None
     if home:
         check(home, resume=resume, overwrite=overwrite)
@@ -138,6 +142,7 @@ def train(
         if preset.training.rename and preset.network.sees_names
         else None,
         known=start.vocabulary if start else None,
+        similarity=preset.training.task == "similarity",
         on_prepare=on_prepare,
     )
     run = {
@@ -275,37 +280,45 @@ class _Training:
             networks,
             (1 / len(networks),) * len(networks),
             self.data.vocabulary,
-            self.data.labels,
+            self.data.labels if self.preset.training.task == "classification" else (),
             self.frontend,
             self.comments,
         )
-        val = self.data.val
-        forest, label = val.forest, val.every_label
-        known = label != UNKNOWN
-        if len(networks) > 1:
-            alone = [replace(model, members=(one,), weights=(1.0,)) for one in networks]
-            outputs = torch.stack([each.scores(forest)[known] for each in alone])
-            target = torch.nn.functional.one_hot(label[known], len(self.data.labels))
-            weights = weigh(outputs.double().numpy(), target.double().numpy())
-            model = replace(model, weights=tuple(weights))
-        scores = model.scores(forest)
-        model = replace(model, calibration=calibrate(scores[known], label[known]))
+        model, validated = self._validate(model)
         histories = [fitting.history for fitting in fittings]
         figures = {
             "epochs": sum(map(len, histories)),
             "seconds": sum(epoch["seconds"] for history in histories for epoch in history),
-            **_validation_figures(scores, val),
+            **validated,
         }
         members = [
             {
                 "seed": fitting.seed,
                 "epochs": len(fitting.history),
                 "best_epoch": fitting.best_epoch,
-                "validation_accuracy": fitting.history[fitting.best_epoch - 1]["val_accuracy"],
+                _spell(fitting.FIGURE): fitting.history[fitting.best_epoch - 1][fitting.FIGURE],
             }
             for fitting in fittings
         ]
         return replace(model, card={**self.card, "figures": figures, "members": members})
+
+    def _validate(self, model: TrainedModel) -> tuple[TrainedModel, dict[str, float]]:
+        """Weigh and calibrate networks by the validation data, and tell how well they do."""
+        val = self.data.val
+        forest, label = val.forest, val.every_label
+        if not model.labels:
+            maps = validation_maps(model.embed(forest), val.label) if len(val) else {}
+            return model, {_spell(name): found for name, found in maps.items() if found is not None}
+        known = label != UNKNOWN
+        if len(model.members) > 1:
+            alone = [replace(model, members=(one,), weights=(1.0,)) for one in model.members]
+            outputs = torch.stack([each.scores(forest)[known] for each in alone])
+            target = torch.nn.functional.one_hot(label[known], len(self.data.labels))
+            weights = weigh(outputs.double().numpy(), target.double().numpy())
+            model = replace(model, weights=tuple(weights))
+        scores = model.scores(forest)
+        model = replace(model, calibration=calibrate(scores[known], label[known]))
+        return model, _validation_figures(scores, val)
 
     def _save(self, model: TrainedModel) -> None:
         if self.home:
@@ -315,9 +328,14 @@ class _Training:
     def _report(self, model: TrainedModel) -> None:
         if self.home:
             histories = [fitting.history for fitting in self.fittings]
-            report = Report(model, histories, self.data.val_trees, self.data.val.label)
+            data = self.data
+            report = Report(model, histories, data.val_trees, data.val.label, data.labels)
             page = report.to_html().encode(errors="replace")
             write_files(self.home, {REPORT: page})
+
+
+def _spell(figure: str) -> str:
+    return figure.replace("val_", "validation_", 1)
 
 
 def _validation_figures(scores: Tensor, val: Examples) -> dict[str, float]:
