@@ -107,8 +107,9 @@ class TrainedModel:
         """Complain of a model that knows no classes."""
         if not self.labels:
             raise UsageError(
-                "this model was trained for similarity and knows no classes: use it with treecaps"
-                " embed, or train one that does with: treecaps train DATA --out FOLDER"
+                "this model was trained for similarity and knows no classes: use it with"
+                " treecaps embed or treecaps index, or train one that does with:"
+                " treecaps train DATA --out FOLDER"
             )
 
     def embed(self, forest: Forest) -> Tensor:
