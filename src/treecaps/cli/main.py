@@ -21,6 +21,7 @@ COMMANDS = {
     "models": "List the models that come with the package.",
     "parse": "Turn source files into syntax trees.",
     "reproduce": "Train and score what a table of the paper needs.",
+    "serve": "Answer over HTTP, and show a page in the browser.",
     "train": "Train a classifier.",
     "vectors": "Learn vectors for the kinds of nodes, and look at them.",
 }
