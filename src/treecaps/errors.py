@@ -34,6 +34,10 @@ class ModelError(TreeCapsError):
     """A model folder or checkpoint that cannot be used or written."""
 
 
+class SearchError(TreeCapsError):
+    """An index of vectors that cannot be used or written."""
+
+
 class TrainingError(TreeCapsError):
     """Training that cannot go on."""
 

@@ -1,0 +1,240 @@
+"""From a folder to its index: only what is new or has changed is parsed and embedded."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import treecaps
+from treecaps.errors import Failure, ProgramError, SearchError, UsageError
+from treecaps.inference.embed import Embedder, Vectors
+from treecaps.inference.stream import Piece, stream
+from treecaps.models.bundled import DEFAULT
+from treecaps.search.fingerprint import fingerprint, model_name
+from treecaps.search.index import check_made_by
+from treecaps.search.store import Content, File, Span, Store, content_key, open_to_write
+from treecaps.syntax.program import MAX_BYTES, Program
+from treecaps.syntax.sources import Sources, list_sources
+
+Step = Callable[[float, str], None]
+"""Called now and then with the share done, from 0 to 1, and the file that is looked at."""
+
+_RECENT = 2_000_000_000
+"""Nanoseconds in which a file may change again without its time being another."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an index holds after an update, and what was done for it.
+
+    Args:
+        vectors: How many functions, or files, can be found.
+        files: How many files are in the index.
+        embedded: How many different contents had to be parsed and embedded.
+        added: How many files are new.
+        changed: How many have other contents than before.
+        removed: How many have gone.
+        failures: Files that could not be read or parsed; they are not in the index.
+    """
+
+    vectors: int
+    files: int
+    embedded: int
+    added: int
+    changed: int
+    removed: int
+    failures: tuple[Failure, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {**vars(self), "failures": [vars(failure) for failure in self.failures]}
+
+
+def update_index(
+    folder: str | Path,
+    path: str | Path,
+    *,
+    model: str | Path = DEFAULT,
+    embedder: Embedder | None = None,
+    functions: bool = True,
+    max_bytes: int = MAX_BYTES,
+    workers: int | None = None,
+    sources: Sources | None = None,
+    step: Step | None = None,
+) -> Update:
+    """Make the index of a folder, or bring one up to date.
+
+    Args:
+        folder: Where the programs are.
+        path: The file of the index.
+        model: The folder of a trained model, or the name of a bundled one.
+        embedder: That model, if it is loaded already.
+        functions: Whether each function gets a vector, or each file.
+        max_bytes: The largest file that is taken.
+        workers: How many processes parse; as many as there are cores by default.
+        sources: What ``list_sources`` found in the folder, if it was asked already.
+        step: Called while files are looked at.
+    """
+    folder, path = Path(folder), Path(path)
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder; name the folder whose programs to index")
+    sources = sources or list_sources(folder)
+    if not sources.files and not path.exists():
+        raise UsageError(f"{folder} holds no programs in a known language: nothing to index")
+    embedder = embedder or Embedder(model)
+    about = {
+        "treecaps": treecaps.__version__,
+        "model": model_name(model),
+        "fingerprint": fingerprint(embedder),
+        "functions": functions,
+        "folder": str(folder.resolve()),
+    }
+    with open_to_write(path, about) as store:
+        before = store.files()
+        _check_same(store, about, embedder)
+        work = _Work(folder, before, store.keys(), max_bytes, step)
+        store.add(_contents(work, sources, embedder, functions, workers))
+        files = work.good_files()
+        store.finish(files, about)
+        vectors = store.count(copies=True)
+    failures = (*sources.failures, *work.failures())
+    return Update(
+        vectors=vectors,
+        files=len(files),
+        embedded=work.embedded,
+        added=len(files.keys() - before.keys()),
+        changed=sum(
+            name in before and before[name].key != file.key for name, file in files.items()
+        ),
+        removed=len(before.keys() - files.keys()),
+        failures=failures,
+    )
+
+
+def _check_same(store: Store, about: dict[str, Any], embedder: Embedder) -> None:
+    """Raise ``SearchError`` unless an index is of this folder, kind and model."""
+    path, old = store.path, store.about
+    if old["folder"] != about["folder"] and Path(old["folder"]).is_dir():
+        raise SearchError(f"{path} is the index of {old['folder']}; choose another file with --out")
+    if old["functions"] != about["functions"]:
+        kind = "functions, not of files" if old["functions"] else "files, not of functions"
+        raise SearchError(f"{path} is an index of {kind}; choose another file with --out")
+    check_made_by(old, embedder, path)
+
+
+class _Work:
+    """Finds out what of a folder has to be embedded."""
+
+    def __init__(
+        self,
+        folder: Path,
+        before: dict[str, File],
+        known: set[str],
+        max_bytes: int,
+        step: Step | None,
+    ) -> None:
+        self.embedded = 0
+        self.failed: dict[str, Failure] = {}  # by the key of contents
+        self._folder = folder
+        self._before = before
+        self._known = known
+        self._max_bytes = max_bytes
+        self._step = step
+        self._files: dict[str, File] = {}
+        self._unread: list[Failure] = []
+
+    def programs(self, names: list[str]) -> Iterator[Program]:
+        """Yield contents that have no vectors yet, under their keys."""
+        for number, name in enumerate(names):
+            if self._step:
+                self._step(number / len(names), name)
+            try:
+                program = self._read(name)
+            except ProgramError as error:
+                self._unread.append(Failure(name, error.code, str(error)))
+                continue
+            if program and self._files[name].key not in self._known:
+                self._known.add(self._files[name].key)
+                self.embedded += 1
+                yield replace(program, id=self._files[name].key)
+
+    def _read(self, name: str) -> Program | None:
+        """Read a file, unless it is known to be what it was."""
+        path = self._folder / name
+        stamp = _stamp(path)
+        old = self._before.get(name)
+        if old and stamp and old.stamp == stamp and old.key in self._known:
+            self._files[name] = old
+            return None
+        program = Program.read(path, max_bytes=self._max_bytes)
+        self._files[name] = File(stamp, content_key(program.text, program.language))
+        return program
+
+    def good_files(self) -> dict[str, File]:
+        """Return the files of the index that is to be."""
+        return {name: file for name, file in self._files.items() if file.key not in self.failed}
+
+    def failures(self) -> list[Failure]:
+        """Return what is wrong with each of the others."""
+        parsed = (
+            replace(self.failed[file.key], id=name)
+            for name, file in self._files.items()
+            if file.key in self.failed
+        )
+        return sorted([*self._unread, *parsed], key=lambda failure: failure.id)
+
+
+def _stamp(path: Path) -> str:
+    """Return what changes when a file does; nothing if it may yet change within one tick."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return ""  # reading it says what is wrong
+    last = max(status.st_mtime_ns, status.st_ctime_ns)
+    if time.time_ns() - last < _RECENT:
+        return ""
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+
+
+def _contents(
+    work: _Work, sources: Sources, embedder: Embedder, functions: bool, workers: int | None
+) -> Iterator[Content]:
+    """Yield the vectors of contents that have none yet."""
+    model = embedder.model
+    results = stream(
+        model,
+        work.programs(sources.files),
+        lambda forest: list(model.embed(forest).numpy()),
+        functions=functions,
+        workers=workers or os.cpu_count() or 1,
+    )
+    with closing(results):
+        for key, found in groupby(results, _key):
+            spans, vectors, language = [], [], ""
+            for one in found:
+                if not isinstance(one, Failure):
+                    piece, vector = one
+                    if piece.tree.text.strip():
+                        spans.append(_span(piece))
+                        vectors.append(vector)
+                        language = piece.tree.language
+                elif one.code != "functions":
+                    work.failed[key] = one
+            if key not in work.failed:
+                rows = np.stack(vectors) if vectors else np.zeros((0, 0), np.float32)
+                yield Content(key, language, spans, rows)
+
+
+def _key(one: tuple[Piece, Vectors] | Failure) -> str:
+    return one.id if isinstance(one, Failure) else one[0].id
+
+
+def _span(piece: Piece) -> Span:
+    line = piece.line or 1
+    return Span(piece.function, line, line + piece.tree.text.rstrip().count(b"\n"))
