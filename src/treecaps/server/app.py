@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 import treecaps
 from treecaps.errors import TreeCapsError
+from treecaps.pages.document import STYLE
 from treecaps.server import schema
 from treecaps.server.docs import to_page
 from treecaps.server.engine import Engine
@@ -157,6 +158,7 @@ def _add_page(app: FastAPI) -> None:
 
     for path, (name, kind) in _FILES.items():
         add(path, (_PAGE / name).read_bytes(), kind)
+    add("/style.css", STYLE.encode(), "text/css")
     for name in _samples():
         add(f"/samples/{name}", (_PAGE / "samples" / name).read_bytes(), "text/plain")
     add("/docs", to_page(app.openapi()).encode(), "text/html")

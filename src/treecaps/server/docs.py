@@ -8,7 +8,8 @@ _FRAME = """<!doctype html>
 <html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>treecaps: what the server answers</title>
-<link rel="stylesheet" href="page.css"><link rel="icon" href="icon.svg">
+<link rel="stylesheet" href="style.css"><link rel="stylesheet" href="page.css">
+<link rel="icon" href="icon.svg">
 <header><h1>What the server answers</h1>
 <p>Requests and answers are JSON; an error is <code>{"error": {"code", "message"}}</code>. The same
 for programs: <a href="openapi.json">openapi.json</a>. <a href="./">Back to the page</a>.</p>
