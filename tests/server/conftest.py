@@ -14,9 +14,8 @@ import httpx
 import pytest
 
 from tests.conftest import ROOT
-from tests.inference.examples import save_small_model, small_model
-from treecaps.inference.embed import Embedder
-from treecaps.search.build import update
+from tests.inference.examples import save_small_model
+from treecaps.search.build import update_index
 
 PROGRAMS = ROOT / "examples" / "programs"
 
@@ -89,6 +88,6 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server with the small model and an index of some examples."""
     index = tmp_path_factory.mktemp("index") / "gcd.index"
-    make_index(PROGRAMS / "gcd", index)
+    update_index(PROGRAMS / "gcd", index, model=model_folder, workers=1)
     with serving("--model", model_folder, "--index", index) as running:
         yield running

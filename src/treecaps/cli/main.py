@@ -14,13 +14,16 @@ from treecaps.errors import MissingExtraError, TreeCapsError, tell
 
 COMMANDS = {
     "classify": "Tell which classes programs belong to.",
+    "clones": "Find functions that are alike, also across languages.",
     "data": "Describe a data set: classes, sizes, failures, duplicates.",
     "embed": "Turn programs into vectors, the more alike the nearer.",
     "evaluate": "Score a trained model on programs whose classes are known.",
     "explain": "Show what of a program leads to its class.",
+    "index": "Make the index of a folder for search, or bring it up to date.",
     "models": "List the models that come with the package.",
     "parse": "Turn source files into syntax trees.",
     "reproduce": "Train and score what a table of the paper needs.",
+    "search": "Find code like a file, or like some of its lines, in an index.",
     "serve": "Answer over HTTP, and show a page in the browser.",
     "train": "Train a classifier.",
     "vectors": "Learn vectors for the kinds of nodes, and look at them.",

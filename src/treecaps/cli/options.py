@@ -22,18 +22,21 @@ def to_bytes(_: click.Context, __: click.Parameter, value: float) -> int:
     return int(value * _MEGABYTE)
 
 
+max_bytes_option = click.option(
+    "--max-mb",
+    "max_bytes",
+    type=click.FloatRange(min=0, min_open=True, max=1000),
+    default=10,
+    show_default=True,
+    callback=to_bytes,
+    help="Refuse larger programs.",
+)
+
+
 def program_options(command: Command) -> Command:
     """Add the options that say which programs are read, and in which language."""
     for option in (
-        click.option(
-            "--max-mb",
-            "max_bytes",
-            type=click.FloatRange(min=0, min_open=True, max=1000),
-            default=10,
-            show_default=True,
-            callback=to_bytes,
-            help="Refuse larger programs.",
-        ),
+        max_bytes_option,
         click.option(
             "--language",
             metavar="NAME",

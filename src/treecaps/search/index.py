@@ -112,10 +112,9 @@ class Index:
         vectors = np.zeros((store.count(), store.width()), np.float32)
         rows: list[Row] = []
         for content in store.contents():
-            if content.spans:
-                vectors[len(rows) : len(rows) + len(content.spans)] = content.vectors
-                same = paths[content.key]
-                rows.extend(Row(same, content.language, span) for span in content.spans)
+            vectors[len(rows) : len(rows) + len(content.spans)] = content.vectors
+            same = paths[content.key]
+            rows.extend(Row(same, content.language, span) for span in content.spans)
         return cls(store.about, rows, vectors, keys, embedder)
 
     @cached_property

@@ -139,6 +139,7 @@ class Store:
 
     def contents(self) -> Iterator[Content]:
         """Yield the contents of files, and check them."""
+        width = self.width()
         with _told(self.path, "read"):
             rows = self._connection.execute(
                 f"SELECT key, language, spans, vectors, checksum FROM contents {_USED} ORDER BY key"
@@ -148,7 +149,7 @@ class Store:
                     raise _damaged(self.path)
                 spans = [Span(*values) for values in json.loads(text)]
                 vectors = np.frombuffer(blob, "<f2").astype(np.float32)
-                yield Content(key, language, spans, vectors.reshape(len(spans), -1))
+                yield Content(key, language, spans, vectors.reshape(len(spans), width))
 
     def add(self, contents: Iterable[Content]) -> None:
         """Keep contents for files that ``finish`` will name; some at a time, as they come."""

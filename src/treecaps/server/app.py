@@ -62,9 +62,12 @@ def create_app(engine: Engine, metrics: Metrics, name: str) -> FastAPI:
 
 
 def _add_answers(app: FastAPI, engine: Engine) -> None:
-    def post(path: str, answer: Any, summary: str) -> Callable[..., Any]:
+    def post(
+        path: str, answer: Any, summary: str, others: dict[int | str, dict[str, Any]] | None = None
+    ) -> Callable[..., Any]:
         # Answers go out as they are: checking them against their models again takes time.
-        responses = {200: {"model": answer, "description": "The answer."}, **_ERRORS}
+        good = {"model": answer, "description": "The answer."}
+        responses = {200: good, **_ERRORS, **(others or {})}
         return app.post(
             path, response_class=JSONResponse, responses=responses, summary=summary, tags=["v1"]
         )
@@ -92,21 +95,19 @@ def _add_answers(app: FastAPI, engine: Engine) -> None:
         found = await engine.explain(request.source(), request.label, request.method)
         return JSONResponse(found)
 
-    @post("/v1/search", list[schema.MatchAnswer], "Find what is most like a program")
+    @post(
+        "/v1/search",
+        schema.SearchAnswer | list[schema.SearchAnswer],
+        "Find what is most like a program",
+        {404: {"model": schema.ErrorAnswer, "description": "The server has no index."}},
+    )
     async def search(request: schema.SearchRequest) -> Response:
         found = await engine.search(request.source(), request.top, request.with_code)
-        return JSONResponse(found)
+        return JSONResponse(found if request.functions else found[0])
 
     @post("/v1/language", schema.LanguageAnswer, "Tell the language of a program")
     async def language(request: schema.LanguageRequest) -> Response:
         return JSONResponse({"language": await engine.language(request.source())})
-
-    for route in app.routes:
-        if getattr(route, "path", "") == "/v1/search":
-            route.responses[404] = {  # type: ignore[attr-defined]
-                "model": schema.ErrorAnswer,
-                "description": "The server has no index.",
-            }
 
 
 def _add_rest(app: FastAPI, engine: Engine, metrics: Metrics, name: str) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from treecaps.errors import Failure
 from treecaps.explanation.attribution import MOST_NODES, Method
 from treecaps.explanation.explanation import explain
@@ -14,6 +16,7 @@ from treecaps.inference.embed import Embedder, Embedding
 from treecaps.inference.pieces import Piece
 from treecaps.models.trained import TrainedModel
 from treecaps.search.index import Index, Match
+from treecaps.search.query import select
 from treecaps.server.batching import Batcher
 from treecaps.server.limits import Limits, Refusal, refuse
 from treecaps.server.metrics import Metrics
@@ -82,14 +85,28 @@ class Engine:
             raise Refusal(
                 404, "no-index", "this server has no index: start it with --index INDEX"
             )
-        job = _Job("matches", await self._parse(source), top)
-        matches: list[Match] = await self._network.answer(job)
-        if not with_code:
-            return [match.to_dict() for match in matches]
-        texts = await asyncio.to_thread(lambda: [index.code(match) for match in matches])
-        return [
-            {**match.to_dict(), "code": text} for match, text in zip(matches, texts, strict=True)
-        ]
+        pieces = await self._parse(source)
+        if not source.functions:
+            ((name, tree, *_),) = pieces
+            pieces = [Piece(name, select(tree, functions=index.functions))]
+        found: list[list[Match]] = []
+        if pieces:
+            found = await self._network.answer(_Job("matches", pieces, top))
+
+        def spell(match: Match) -> Plain:
+            return match.to_dict() | ({"code": index.code(match)} if with_code else {})
+
+        def spell_all() -> list[Plain]:
+            return [
+                {
+                    "id": piece.id,
+                    **({"function": piece.function, "line": piece.line} if piece.function else {}),
+                    "matches": [spell(match) for match in matches],
+                }
+                for piece, matches in zip(pieces, found, strict=True)
+            ]
+
+        return await asyncio.to_thread(spell_all) if with_code else spell_all()
 
     async def explain(self, source: Source, label: str | None, method: Method | None) -> Plain:
         """Tell what of a program leads to its class, as plain values for JSON."""
@@ -159,12 +176,11 @@ class Engine:
                 answer[:] = [replace(one, top=one.top[: job.top]) for one in answer]
         searching = [number for number, job in enumerate(jobs) if job.want == "matches"]
         if searching and self.index:
-            vectors = [answers[number][0].vector for number in searching]
+            vectors = np.stack([one.vector for number in searching for one in answers[number]])
             most = max(jobs[number].top for number in searching)
-            for number, matches in zip(
-                searching, self.index.search_many(_stack(vectors), most), strict=True
-            ):
-                answers[number] = list(matches[: jobs[number].top])
+            found = iter(self.index.search_many(vectors, most))
+            for number in searching:
+                answers[number] = [next(found)[: jobs[number].top] for _ in answers[number]]
 
     def _explain(self, questions: Sequence[_Question]) -> list[Plain]:
         found = []
@@ -177,9 +193,3 @@ class Engine:
 
 def _nodes(job: _Job) -> int:
     return sum(len(piece.tree) for piece in job.pieces)
-
-
-def _stack(vectors: list[Any]) -> Any:
-    import numpy as np
-
-    return np.stack(vectors)

@@ -93,6 +93,9 @@ class SearchRequest(_Request):
     """A program whose like is searched for."""
 
     top: Annotated[_Top, Field(description="How many matches, best first.")] = 10
+    functions: Annotated[
+        bool, Field(description="Whether to search for each function by itself, with a list.")
+    ] = False
     with_code: Annotated[
         bool, Field(description="Whether to give the code of matches, as far as it is unchanged.")
     ] = False
@@ -153,7 +156,7 @@ class ExplanationAnswer(ClassificationAnswer):
     routes: list[dict[str, Any]]
 
 
-class MatchAnswer(BaseModel):
+class Match(BaseModel):
     """Something in the index that is like a program."""
 
     path: str
@@ -163,6 +166,15 @@ class MatchAnswer(BaseModel):
     line: int | None = None
     last_line: int | None = None
     code: str | None = Field(None, description="Its text; null if its file is no longer the same.")
+
+
+class SearchAnswer(BaseModel):
+    """What is most like a program."""
+
+    id: str
+    matches: list[Match]
+    function: str | None = None
+    line: int | None = None
 
 
 class LanguageAnswer(BaseModel):

@@ -93,7 +93,7 @@ async function tell() {
     const explaining = ask("v1/explain", asked, run.signal);
     const [alike, why] = await Promise.allSettled([searching, explaining]);
     if (run.signal.aborted) return;
-    if (alike.value) showMatches(alike.value);
+    if (alike.value) showMatches(alike.value.matches);
     if (why.value) showWhy(asked.code, why.value);
     const failed = [why, alike].find(one => one.status === "rejected");
     say(failed ? failed.reason.message : "", Boolean(failed));

@@ -1,0 +1,73 @@
+"""``treecaps index``."""
+
+from pathlib import Path
+
+import click
+
+from treecaps.cli.options import json_option, max_bytes_option, model_option, workers_option
+from treecaps.cli.output import fail, note_passed_over, progress, say, say_json
+
+
+@click.command("index")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    metavar="INDEX",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The file of the index; one that exists is brought up to date.",
+)
+@model_option
+@click.option("--files", is_flag=True, help="Index whole files, not functions.")
+@max_bytes_option
+@workers_option
+@json_option
+def command(
+    directory: Path,
+    out: Path,
+    folder: Path,
+    files: bool,
+    max_bytes: int,
+    workers: int | None,
+    as_json: bool,
+) -> int:
+    """Make the index of a folder for treecaps search, or bring it up to date.
+
+    Each function below DIR gets a vector. Run again, only files with new contents are parsed and
+    embedded; renamed ones are known by their contents, and those that have gone leave the index.
+
+    The index is as it was before until all is done, so it may be searched meanwhile; a run that
+    was killed goes on where it stopped.
+    """
+    import torch
+
+    from treecaps.nn.memory import keep_memory
+    from treecaps.search.build import update_index
+    from treecaps.syntax.sources import list_sources
+
+    torch.set_num_threads(1)  # the other cores parse
+    keep_memory()
+    sources = list_sources(directory)
+    note_passed_over(directory, sources)
+    with progress("indexing") as advance:
+        update = update_index(
+            directory,
+            out,
+            model=folder,
+            functions=not files,
+            max_bytes=max_bytes,
+            workers=workers,
+            sources=sources,
+            step=advance,
+        )
+    if as_json:
+        say_json(update.to_dict())
+    else:
+        for failure in update.failures:
+            fail(str(directory / failure.id), failure.message)
+        what = "" if files else f"{update.vectors:,} functions of "
+        say(
+            f"{out}: {what}{update.files:,} files ({update.added:,} new, {update.changed:,}"
+            f" changed, {update.removed:,} gone; {update.embedded:,} embedded)"
+        )
+    return 1 if update.failures else 0
