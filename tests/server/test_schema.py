@@ -1,6 +1,8 @@
-import pytest
+from typing import Any
+
 import schemathesis
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import Case, GenerationMode
 from schemathesis.core.result import Ok
 
 from tests.server.conftest import Running
@@ -8,26 +10,24 @@ from tests.server.conftest import Running
 
 def test_the_server_keeps_to_its_description(server: Running) -> None:
     schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
-    tried = 0
+    tried: list[int] = []
+
+    def check(case: "Case[Any]") -> None:
+        tried.append(case.call_and_validate().status_code)
+
     for found in schema.get_all_operations():
         assert isinstance(found, Ok)
         operation = found.ok()
-        for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
-            strategy = operation.as_strategy(generation_mode=mode)
-
-            @settings(
-                max_examples=12,
+        for mode in GenerationMode.POSITIVE, GenerationMode.NEGATIVE:
+            if operation.method.upper() == "GET" and mode is GenerationMode.NEGATIVE:
+                continue  # there is nothing to get wrong
+            few = settings(
+                max_examples=15,
                 derandomize=True,
                 database=None,
-                deadline=None,
                 phases=[Phase.generate],
                 suppress_health_check=list(HealthCheck),
             )
-            @schemathesis.given(case=strategy) if hasattr(schemathesis, "given") else _given(strategy)
-            def check(case: schemathesis.Case) -> None:
-                nonlocal tried
-                tried += 1
-                case.call_and_validate(timeout=60)
-
-            check()
-    assert tried > 60
+            few(given(case=operation.as_strategy(generation_mode=mode))(check))()
+    assert {200, 422} <= set(tried)
+    assert len(tried) > 100

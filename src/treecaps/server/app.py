@@ -188,7 +188,10 @@ def _add_errors(app: FastAPI) -> None:
     @on(HTTPException)
     async def tell_status(request: Request, error: HTTPException) -> Response:
         words = {
-            404: ("not-found", f"there is nothing at {request.url.path}; /docs tells what there is"),
+            404: (
+                "not-found",
+                f"there is nothing at {request.url.path}; /docs tells what there is",
+            ),
             405: ("method", f"{request.url.path} does not take {request.method}"),
         }
         code, message = words.get(error.status_code, ("http", str(error.detail)))

@@ -83,7 +83,7 @@ class Batcher(Generic[Job, Answer]):
     def _do(self, taken: list[_Waiting[Job, Answer]]) -> None:
         try:
             answers = self._work([waiting.job for waiting in taken])
-        except Exception as error:  # noqa: BLE001 - whoever asked gets it, and the thread goes on
+        except Exception as error:  # whoever asked gets it, and the thread goes on
             if len(taken) == 1:
                 taken[0].future.set_exception(error)
                 return

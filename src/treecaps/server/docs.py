@@ -28,7 +28,8 @@ def _paths(schema: dict[str, Any]) -> Iterator[str]:
     for path, methods in schema["paths"].items():
         for method, about in methods.items():
             yield f"<h2><code>{method.upper()} {escape(path)}</code></h2>"
-            yield f"<p>{escape(about.get('description') or about['summary'])}.</p>".replace("..", ".")
+            said = about.get("description") or about["summary"]
+            yield f"<p>{escape(said.rstrip('.'))}.</p>"
             body = about.get("requestBody", {}).get("content", {}).get("application/json")
             if body:
                 yield from _fields(_model(body["schema"], models))

@@ -82,9 +82,7 @@ class Engine:
         """Find what is most like a program, as plain values for JSON."""
         index = self.index
         if index is None:
-            raise Refusal(
-                404, "no-index", "this server has no index: start it with --index INDEX"
-            )
+            raise Refusal(404, "no-index", "this server has no index: start it with --index INDEX")
         pieces = await self._parse(source)
         if not source.functions:
             ((name, tree, *_),) = pieces

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from time import perf_counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -92,7 +93,7 @@ class Gate:
             deadline = asyncio.get_running_loop().time() + limits.seconds
             try:
                 async with asyncio.timeout_at(deadline):
-                    body = await self._read(scope, receive)
+                    body = await self._read(scope, receive, answer)
             except TimeoutError:
                 raise Refusal(
                     408, "timeout", f"the request took longer than {limits.seconds:g} s to arrive"
@@ -106,8 +107,8 @@ class Gate:
         self._under_way += change
         self._metrics.under_way.set(self._under_way)
 
-    async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
-        """Read a body as far as it may be large, or nothing if the client hangs up."""
+    async def _read(self, scope: Scope, receive: Receive, answer: "_Answer") -> bytes | None:
+        """Read a body, or return nothing if it is too large or the client hangs up."""
         most = self._limits.max_bytes
         told = _header(scope, b"content-length")
         body = bytearray()
@@ -121,11 +122,16 @@ class Gate:
                     break
             if len(body) <= most:
                 return bytes(body)
-        raise Refusal(
+        refusal = Refusal(
             413,
             "too-large",
             f"the request is larger than the {most / 1e6:g} MB that this server takes (--max-mb)",
         )
+        # Many clients send all before they listen. What still comes is thrown away, piece by
+        # piece: closing the connection would throw away the answer.
+        waits = _header(scope, b"expect")
+        await answer.refuse(refusal, None if waits else partial(_ended, receive))
+        return None
 
     async def _run(
         self, scope: Scope, receive: Receive, answer: "_Answer", body: bytes, deadline: float
@@ -172,7 +178,10 @@ class _Answer:
             message["headers"] = [*message.get("headers", ()), *_HEADERS]
         await self._send(message)
 
-    async def refuse(self, refusal: Refusal) -> None:
+    async def refuse(
+        self, refusal: Refusal, then: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """Send a refusal, and wait for something else before the connection may end."""
         if self.status != _GONE:  # the answer has begun, and cannot be another
             return
         body = json.dumps(refusal.to_dict()).encode()
@@ -185,7 +194,16 @@ class _Answer:
         await self.send(
             {"type": "http.response.start", "status": refusal.status, "headers": headers}
         )
-        await self.send({"type": "http.response.body", "body": body})
+        await self.send({"type": "http.response.body", "body": body, "more_body": bool(then)})
+        if then:
+            await then()
+            await self.send({"type": "http.response.body", "body": b""})
+
+
+async def _ended(receive: Receive) -> None:
+    """Throw away what comes until nothing does."""
+    while (await receive()).get("more_body", False):
+        pass
 
 
 async def _leave(receive: Receive) -> None:

@@ -116,9 +116,7 @@ class Parsers:
 _setting: tuple[str, bool, int] = ("tree-sitter", False, 0)
 
 
-def _start(
-    frontend: str, comments: bool, max_nodes: int, languages: tuple[Language, ...]
-) -> None:
+def _start(frontend: str, comments: bool, max_nodes: int, languages: tuple[Language, ...]) -> None:
     """Begin a process: the server hears signals, and its processes end with it."""
     global _setting  # noqa: PLW0603
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,13 +1,14 @@
 """Starting a server, and ending it."""
 
 import gc
+import os
 import signal
 import socket
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from treecaps.errors import MissingExtraError, UsageError, tell
+from treecaps.errors import MissingExtraError, UsageError
 from treecaps.server.limits import Limits
 
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
@@ -93,8 +94,8 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except socket.gaierror:
         raise UsageError(f"{host} is no address of this computer: choose one with --host") from None
-    except (OSError, OverflowError) as error:
-        said = tell(error) if isinstance(error, OSError) else str(error)
+    except OSError as error:
+        said = os.strerror(error.errno).lower() if error.errno else str(error)
         raise UsageError(
             f"cannot serve on port {port} of {host}: {said}; choose another with --port"
         ) from None

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from treecaps.errors import UsageError
 from treecaps.explanation.attribution import Method
@@ -23,6 +23,11 @@ def _check_language(name: str | None) -> str | None:
         raise ValueError(str(error)) from None
 
 
+def _to_whole(value: Any) -> Any:
+    """Make a whole number of one that is written with a fraction: to JSON, 3.0 is 3."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 _NAMES = sorted({one for known in LANGUAGES.values() for one in (known.name, *known.aliases)})
 _Code = Annotated[
     str,
@@ -34,7 +39,7 @@ _Language = Annotated[
     AfterValidator(_check_language),
     WithJsonSchema({"anyOf": [{"type": "string", "enum": _NAMES}, {"type": "null"}]}),
 ]
-_Top = Annotated[int, Field(ge=1, le=1000)]
+_Top = Annotated[int, BeforeValidator(_to_whole), Field(ge=1, le=1000)]
 
 
 class LanguageRequest(BaseModel):

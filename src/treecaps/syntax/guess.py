@@ -29,7 +29,7 @@ _CLUES = {
         r"\bimport java[.x]|\bpackage [\w.]+;",
         r"\bpublic (?:static |final |abstract )*(?:class|interface|enum|void|int)\b",
         r"\bSystem\.(?:out|in)\b|\bString\[\] \w+|\bboolean\b",
-        r"\b(?:extends|implements|throws)\b|\bfinal \w+|@Override|\bnew (?:int|ArrayList|HashMap)\b",
+        r"\b(?:extends|implements|throws)\b|\bfinal \w+|@Override|\bnew (?:int|ArrayList)\b",
     ),
     "c_sharp": (
         r"\busing [A-Z][\w.]*;|\bnamespace [\w.]+",
