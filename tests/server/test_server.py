@@ -1,5 +1,6 @@
 import asyncio
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -181,6 +182,25 @@ def test_a_client_may_hang_up_at_any_moment(server: Running) -> None:
     assert _figure(server.get("metrics").text, "treecaps_requests_under_way") == 0
 
 
+def test_a_parser_may_be_killed(strict: Running) -> None:
+    assert strict.post("classify", {"code": "int x;"}).status_code == 200
+    workers = [one for starter in _below(strict.process.pid) for one in _below(starter)]
+    assert workers
+    for worker in workers:
+        os.kill(worker, signal.SIGKILL)
+    for _ in range(3):
+        assert strict.post("classify", {"code": "int x;"}).status_code == 200
+
+
+def _below(process: int) -> list[int]:
+    """Return the processes that one has started."""
+    return [
+        int(child)
+        for place in Path(f"/proc/{process}/task").glob("*/children")
+        for child in place.read_text().split()
+    ]
+
+
 def test_500_clients_at_once_all_get_answers(server: Running) -> None:
     async def ask_all() -> list[tuple[int, Any]]:
         return await asyncio.gather(*(server.ask("classify", program(GCD)) for _ in range(500)))
@@ -310,3 +330,15 @@ def test_the_description_needs_nothing_from_outside(server: Running) -> None:
     policy = page.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
     assert "unsafe" not in policy
+
+
+def test_what_is_not_installed_is_named() -> None:
+    script = "import sys; sys.modules['uvicorn'] = None; from treecaps.cli.main import run; run()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "serve"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "treecaps: error: the server needs packages that are not installed:"
+        " pip install 'treecaps[serve]'\n"
+    )

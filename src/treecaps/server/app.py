@@ -15,7 +15,7 @@ from treecaps.pages.document import STYLE
 from treecaps.server import schema
 from treecaps.server.docs import to_page
 from treecaps.server.engine import Engine
-from treecaps.server.limits import Refusal
+from treecaps.server.limits import RefusedError
 from treecaps.server.metrics import Metrics
 from treecaps.syntax.languages import LANGUAGES, language_of_file
 
@@ -167,7 +167,7 @@ def _add_page(app: FastAPI) -> None:
 
 def _add_errors(app: FastAPI) -> None:
     def give(status: int, code: str, message: str, **headers: str) -> Response:
-        refusal = Refusal(status, code, message)
+        refusal = RefusedError(status, code, message)
         return JSONResponse(refusal.to_dict(), status, headers)
 
     def on(error: Any) -> Callable[..., Callable[[Request, Any], Awaitable[Response]]]:
@@ -181,8 +181,8 @@ def _add_errors(app: FastAPI) -> None:
     async def tell_error(_: Request, error: TreeCapsError) -> Response:
         return give(422, "usage", str(error))
 
-    @on(Refusal)
-    async def tell_refusal(_: Request, error: Refusal) -> Response:
+    @on(RefusedError)
+    async def tell_refusal(_: Request, error: RefusedError) -> Response:
         return give(error.status, error.code, error.message)
 
     @on(HTTPException)

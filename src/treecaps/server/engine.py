@@ -18,7 +18,7 @@ from treecaps.models.trained import TrainedModel
 from treecaps.search.index import Index, Match
 from treecaps.search.query import select
 from treecaps.server.batching import Batcher
-from treecaps.server.limits import Limits, Refusal, refuse
+from treecaps.server.limits import Limits, RefusedError, refuse
 from treecaps.server.metrics import Metrics
 from treecaps.server.parsing import Parsers, Source
 
@@ -82,7 +82,9 @@ class Engine:
         """Find what is most like a program, as plain values for JSON."""
         index = self.index
         if index is None:
-            raise Refusal(404, "no-index", "this server has no index: start it with --index INDEX")
+            raise RefusedError(
+                404, "no-index", "this server has no index: start it with --index INDEX"
+            )
         pieces = await self._parse(source)
         if not source.functions:
             ((name, tree, *_),) = pieces
@@ -110,7 +112,7 @@ class Engine:
         """Tell what of a program leads to its class, as plain values for JSON."""
         (piece,) = await self._parse(source)
         if method == "gradients" and len(piece.tree) > MOST_NODES:
-            raise Refusal(
+            raise RefusedError(
                 413,
                 "too-many-nodes",
                 f"the program has {len(piece.tree):,} nodes, and gradients are taken here of"

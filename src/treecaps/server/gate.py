@@ -9,7 +9,7 @@ from time import perf_counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from treecaps.server.limits import Limits, Refusal
+from treecaps.server.limits import Limits, RefusedError
 from treecaps.server.metrics import Metrics
 
 _HEADERS = (
@@ -63,7 +63,7 @@ class Gate:
                 await self._post(scope, receive, answer)
             else:
                 await self._app(scope, receive, answer.send)
-        except Refusal as refusal:
+        except RefusedError as refusal:
             await answer.refuse(refusal)
         finally:
             path = scope["path"] if scope["path"] in self._paths else "other"
@@ -74,7 +74,7 @@ class Gate:
         name = _header(scope, b"host").decode("latin-1").lower()
         host = name.rpartition(":")[0] if not name.endswith("]") and ":" in name else name
         if self._hosts is not None and host not in self._hosts:
-            raise Refusal(
+            raise RefusedError(
                 421, "host", "this server answers on loopback only; to others with --host"
             )
 
@@ -82,7 +82,7 @@ class Gate:
         """Take the whole body, then let the application answer while the client stays there."""
         limits = self._limits
         if self._under_way >= limits.waiting:
-            raise Refusal(
+            raise RefusedError(
                 429,
                 "busy",
                 f"{self._under_way:,} requests are under way, and this server takes"
@@ -95,7 +95,7 @@ class Gate:
                 async with asyncio.timeout_at(deadline):
                     body = await self._read(scope, receive, answer)
             except TimeoutError:
-                raise Refusal(
+                raise RefusedError(
                     408, "timeout", f"the request took longer than {limits.seconds:g} s to arrive"
                 ) from None
             if body is not None:
@@ -122,7 +122,7 @@ class Gate:
                     break
             if len(body) <= most:
                 return bytes(body)
-        refusal = Refusal(
+        refusal = RefusedError(
             413,
             "too-large",
             f"the request is larger than the {most / 1e6:g} MB that this server takes (--max-mb)",
@@ -155,7 +155,7 @@ class Gate:
             with suppress(asyncio.CancelledError):
                 await answering
             if not leaving.done() or leaving.cancelled():
-                raise Refusal(
+                raise RefusedError(
                     503,
                     "timeout",
                     f"no answer within {self._limits.seconds:g} s (--seconds): try again later,"
@@ -179,7 +179,7 @@ class _Answer:
         await self._send(message)
 
     async def refuse(
-        self, refusal: Refusal, then: Callable[[], Awaitable[None]] | None = None
+        self, refusal: RefusedError, then: Callable[[], Awaitable[None]] | None = None
     ) -> None:
         """Send a refusal, and wait for something else before the connection may end."""
         if self.status != _GONE:  # the answer has begun, and cannot be another

@@ -27,7 +27,7 @@ class Limits:
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
 
 
-class Refusal(Exception):  # noqa: N818 - an answer, not a mistake of ours
+class RefusedError(Exception):
     """A request that gets an error for its answer.
 
     Args:
@@ -48,6 +48,6 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a mistake of ours
 _STATUS = {"too-large": 413, "too-many-nodes": 413, "timeout": 503}
 
 
-def refuse(failure: Failure) -> Refusal:
+def refuse(failure: Failure) -> RefusedError:
     """Make a refusal of what is wrong with a program."""
-    return Refusal(_STATUS.get(failure.code, 422), failure.code, failure.message)
+    return RefusedError(_STATUS.get(failure.code, 422), failure.code, failure.message)

@@ -3,11 +3,11 @@
 import asyncio
 import multiprocessing
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from treecaps.data.parallel import end_with_parent
 from treecaps.errors import Failure, ProgramError, UsageError
@@ -24,6 +24,7 @@ from treecaps.syntax.languages import (
 from treecaps.syntax.parse import loaded_frontend
 from treecaps.syntax.program import Program
 
+_Found = TypeVar("_Found")
 _MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
@@ -67,38 +68,35 @@ class Parsers:
 
     async def parse(self, source: Source) -> list[Piece] | Failure:
         """Parse a program; one that takes down a process is a failure, and others go on."""
-        found = await self._ask(self._pool, source)
-        if found is None:
-            async with self._alone:
-                pool = self._new_pool(1)
-                found = await self._ask(pool, source)
-                pool.shutdown(wait=False)
-        if found is None:
-            return Failure(source.id, "crash", "the parser crashed on it")
-        if isinstance(found, Failure):
-            return found
-        return [self._share_kinds(piece) for piece in found]
+        found = await self._ask(_parse, source)
+        return found if isinstance(found, Failure) else [self._share_kinds(one) for one in found]
 
     async def language(self, source: Source) -> str | Failure:
         """Tell the language of a program without parsing it for good."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, language_of, source)
+        return await self._ask(language_of, source)
 
     def close(self) -> None:
         """End the processes."""
         self._pool.shutdown(cancel_futures=True)
 
-    async def _ask(
-        self, pool: ProcessPoolExecutor, source: Source
-    ) -> Sequence[Piece] | Failure | None:
-        """Have a program parsed, or return nothing if the pool broke down meanwhile."""
+    async def _ask(self, work: Callable[[Source], _Found], source: Source) -> _Found | Failure:
+        """Have a process work on a program."""
         loop = asyncio.get_running_loop()
+        pool = self._pool
         try:
-            return await loop.run_in_executor(pool, _parse, source)
+            return await loop.run_in_executor(pool, work, source)
         except BrokenProcessPool:
-            if pool is self._pool:  # the first to notice
+            # Some program took its process down, and all that were under way with it.
+            if pool is self._pool:
                 self._pool = self._new_pool(self._workers)
-            return None
+        async with self._alone:
+            pool = self._new_pool(1)
+            try:
+                return await loop.run_in_executor(pool, work, source)
+            except BrokenProcessPool:
+                return Failure(source.id, "crash", "the parser crashed on it")
+            finally:
+                pool.shutdown(wait=False)
 
     def _new_pool(self, size: int) -> ProcessPoolExecutor:
         # Forking a process with threads is asking for trouble, so a process without any forks.
