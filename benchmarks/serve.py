@@ -5,7 +5,8 @@
 Starts two servers, one that looks at what waits together and one that does not (``--batch 1``), and
 lets clients ask them in turns; each client asks for the class of one program after the other, on a
 connection that it keeps. ``cpu_ms`` is what a request costs the server's process, parsers not
-counted: unlike the rest, it hardly depends on what else the machine does. Then the first answers many requests more, and its memory is looked at.
+counted: unlike the rest, it hardly depends on what else the machine does. Then the first server
+answers many requests more, and its memory is looked at.
 """
 
 import argparse

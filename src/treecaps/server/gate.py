@@ -196,8 +196,10 @@ class _Answer:
         )
         await self.send({"type": "http.response.body", "body": body, "more_body": bool(then)})
         if then:
-            await then()
-            await self.send({"type": "http.response.body", "body": b""})
+            try:
+                await then()
+            finally:
+                await self.send({"type": "http.response.body", "body": b""})
 
 
 async def _ended(receive: Receive) -> None:
