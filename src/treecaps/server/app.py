@@ -187,6 +187,8 @@ def _add_errors(app: FastAPI) -> None:
 
     @on(HTTPException)
     async def tell_status(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 400:  # what FastAPI says of a body that is no text
+            return give(422, "invalid", "the body is no JSON: it is not UTF-8")
         words = {
             404: (
                 "not-found",

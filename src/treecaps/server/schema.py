@@ -39,7 +39,7 @@ _Language = Annotated[
     AfterValidator(_check_language),
     WithJsonSchema({"anyOf": [{"type": "string", "enum": _NAMES}, {"type": "null"}]}),
 ]
-_Top = Annotated[int, BeforeValidator(_to_whole), Field(ge=1, le=1000)]
+_Top = Annotated[int, Field(ge=1, le=1000), BeforeValidator(_to_whole)]
 
 
 class LanguageRequest(BaseModel):
