@@ -55,7 +55,8 @@ def command(
     keep_memory()
     failed = False
     if place.is_file():
-        index = Index.open(place)
+        with progress("opening the index") as advance:
+            index = Index.open(place, step=lambda share: advance(share, str(place)))
     else:
         sources = list_sources(place)
         note_passed_over(place, sources)

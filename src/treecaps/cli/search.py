@@ -62,8 +62,7 @@ def command(
 
     torch.set_num_threads(1)
     with progress("opening the index") as advance:
-        advance(0.0, str(index_path))
-        index = Index.open(index_path)
+        index = Index.open(index_path, step=lambda share: advance(share, str(index_path)))
     model = index.embedder.model
     tree = loaded_frontend(model.frontend, model.comments).parse(program)
     names: list[tuple[str, int] | None]

@@ -1,6 +1,7 @@
 """``Index``: the vectors of the functions or files of a folder, and what is like a vector."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,8 @@ from treecaps.search.store import File, Span, Store, content_key, open_to_read
 from treecaps.syntax.program import Program
 
 Vectors = NDArray[np.float32]
+Step = Callable[[float], None]
+"""Called now and then with the share done, from 0 to 1."""
 
 _QUERIES = 64
 """How many queries are compared at a time: each has a number for every vector."""
@@ -89,22 +92,31 @@ class Index:
         self._keys = keys
 
     @classmethod
-    def open(cls, path: Path, embedder: Embedder | None = None) -> "Index":
+    def open(
+        cls, path: Path, embedder: Embedder | None = None, *, step: Step | None = None
+    ) -> "Index":
         """Read an index and check all of it, or raise ``SearchError``.
 
         Args:
             path: What ``treecaps index`` wrote.
             embedder: The model that made it, if it is loaded already.
+            step: Called with the share that is read.
         """
         path = Path(path)
         with open_to_read(path) as store:
             files = store.files()
             embedder = embedder or load_embedder(store.about["model"], path)
             check_made_by(store.about, embedder, path)
-            return cls._read(store, files, embedder)
+            return cls._read(store, files, embedder, step)
 
     @classmethod
-    def _read(cls, store: Store, files: dict[str, File], embedder: Embedder) -> "Index":
+    def _read(
+        cls,
+        store: Store,
+        files: dict[str, File],
+        embedder: Embedder,
+        step: Step | None = None,
+    ) -> "Index":
         keys = {path: file.key for path, file in files.items()}
         paths = defaultdict(list)
         for path, key in keys.items():
@@ -112,6 +124,8 @@ class Index:
         vectors = np.zeros((store.count(), store.width()), np.float32)
         rows: list[Row] = []
         for content in store.contents():
+            if step:
+                step(len(rows) / max(len(vectors), 1))
             vectors[len(rows) : len(rows) + len(content.spans)] = content.vectors
             same = paths[content.key]
             rows.extend(Row(same, content.language, span) for span in content.spans)

@@ -30,7 +30,7 @@ CREATE TABLE about (value TEXT NOT NULL);
 CREATE TABLE contents (
     key TEXT PRIMARY KEY, language TEXT NOT NULL, spans TEXT NOT NULL, size INTEGER NOT NULL,
     vectors BLOB NOT NULL, checksum TEXT NOT NULL
-) WITHOUT ROWID;
+);
 CREATE TABLE files (
     path BLOB PRIMARY KEY, stamp TEXT NOT NULL, key TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -38,7 +38,6 @@ CREATE TABLE files (
 _PATIENCE = 10.0  # seconds to wait for another process that reads or commits
 _LOCK_PATIENCE = 1.0  # workers of a killed indexer hold its lock until they notice
 _ROWS = 512  # that are committed together, so that a kill loses little
-_PAGE = 16384  # vectors are long
 
 Vectors = NDArray[np.float32]
 
@@ -142,7 +141,7 @@ class Store:
         width = self.width()
         with _told(self.path, "read"):
             rows = self._connection.execute(
-                f"SELECT key, language, spans, vectors, checksum FROM contents {_USED} ORDER BY key"
+                f"SELECT key, language, spans, vectors, checksum FROM contents {_USED}"
             )
             for key, language, text, blob, checksum in rows:
                 if checksum != _checksum(key, language, text, blob):
@@ -224,8 +223,7 @@ def _create(path: Path, about: dict[str, Any]) -> None:
     building.unlink(missing_ok=True)
     with closing(sqlite3.connect(building)) as connection:
         connection.executescript(
-            f"PRAGMA page_size = {_PAGE}; PRAGMA application_id = {_APPLICATION};"
-            f"PRAGMA user_version = {FORMAT}; {_SCHEMA}"
+            f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {FORMAT}; {_SCHEMA}"
         )
         with connection:
             connection.execute("INSERT INTO about VALUES (?)", (json.dumps(about),))
