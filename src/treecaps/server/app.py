@@ -58,6 +58,9 @@ def create_app(engine: Engine, metrics: Metrics, name: str) -> FastAPI:
     _add_answers(app, engine)
     _add_rest(app, engine, metrics, name)
     _add_page(app)
+    # Which classes there are depends on the model.
+    fields = app.openapi()["components"]["schemas"]["ExplainRequest"]["properties"]
+    fields["label"]["anyOf"][0]["enum"] = list(engine.model.labels)
     return app
 
 
