@@ -15,7 +15,8 @@ Command = Callable[..., Any]
 _MEGABYTE = 1_000_000
 
 
-def _to_bytes(_: click.Context, __: click.Parameter, value: float) -> int:
+def to_bytes(_: click.Context, __: click.Parameter, value: float) -> int:
+    """Make bytes of megabytes."""
     if math.isnan(value):
         raise click.BadParameter("not a number")
     return int(value * _MEGABYTE)
@@ -27,7 +28,7 @@ max_bytes_option = click.option(
     type=click.FloatRange(min=0, min_open=True, max=1000),
     default=10,
     show_default=True,
-    callback=_to_bytes,
+    callback=to_bytes,
     help="Refuse larger programs.",
 )
 

@@ -238,7 +238,7 @@ def _start_worker(
     global _parser, _blind  # noqa: PLW0603
     # The parent hears Ctrl-C and ends its workers; should it be killed, they end by themselves.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     gc.freeze()  # what was inherited need not be looked through, and copied, again and again
     for language in languages:
         register(language)
@@ -246,7 +246,12 @@ def _start_worker(
     _blind = blind
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """End this process as soon as the one that started it does."""
+    threading.Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent:
         parent.join()

@@ -86,8 +86,9 @@ class Explanation:
         """Return plain values for JSON: all lines, the nodes that add most, and the routes."""
         names, lines = self.tree.kind_names(), self.line_of
         named = [node for route in self.routes for node, _ in route.nodes]
-        chosen = np.union1d(np.argsort(-np.abs(self.nodes), kind="stable")[:most], named)
-        chosen = chosen.astype(np.int64)
+        strongest = np.argsort(-np.abs(self.nodes), kind="stable")[:most].tolist()
+        chosen = sorted({0, *strongest, *named})
+        above = _nearest_above(self.tree.parent.tolist(), set(chosen))
         return {
             **self.answer.to_dict(),
             "explained": self.label,
@@ -95,7 +96,8 @@ class Explanation:
             "lines": [round(float(value), 6) for value in self.lines],
             "nodes": [
                 {
-                    "node": int(node),
+                    "node": node,
+                    "parent": above[node],
                     "kind": names[node],
                     "line": int(lines[node]) + 1,
                     "start": int(self.tree.start[node]),
@@ -121,6 +123,15 @@ class Explanation:
                 else {}
             ),
         }
+
+
+def _nearest_above(parents: list[int], chosen: set[int]) -> list[int]:
+    """Return for each node the nearest chosen one above it, -1 for none."""
+    above = [-1] * len(parents)
+    for node, parent in enumerate(parents):
+        if parent >= 0:
+            above[node] = parent if parent in chosen else above[parent]
+    return above
 
 
 def explain(

@@ -1,6 +1,6 @@
 """Classes of programs, as a trained model sees them."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from treecaps.data.forest import Forest
 from treecaps.errors import Failure, UsageError
-from treecaps.inference.stream import Piece, stream
+from treecaps.inference.pieces import Piece
+from treecaps.inference.stream import stream
 from treecaps.models.calibration import UNKNOWN
 from treecaps.models.trained import TrainedModel
 from treecaps.syntax.program import Program
@@ -94,8 +95,13 @@ def _classify(
 
 def answer(model: TrainedModel, tree: Tree, name: str = "program", top: int = 3) -> Classification:
     """Tell the class of one program that is parsed."""
-    (best,) = _answer(model, model.forest([tree]), top)
-    return _classification(model, Piece(name, tree), best)
+    return answer_all(model, [Piece(name, tree)], top)[0]
+
+
+def answer_all(model: TrainedModel, pieces: Sequence[Piece], top: int = 3) -> list[Classification]:
+    """Tell the classes of programs that are parsed, or of functions, all in one go."""
+    found = _answer(model, model.forest([piece.tree for piece in pieces]), top)
+    return [_classification(model, *one) for one in zip(pieces, found, strict=True)]
 
 
 def _classification(

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from treecaps.data.forest import Forest
 from treecaps.errors import Failure
-from treecaps.inference.stream import Piece, stream
+from treecaps.inference.pieces import Piece
+from treecaps.inference.stream import stream
 from treecaps.models.bundled import DEFAULT
 from treecaps.models.trained import TrainedModel, load
 from treecaps.syntax.program import Program

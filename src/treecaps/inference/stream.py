@@ -6,15 +6,14 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from treecaps.data.forest import Forest
 from treecaps.data.parallel import parse_programs
 from treecaps.errors import Failure, ProgramError, UsageError
+from treecaps.inference.pieces import Piece, pieces_of
 from treecaps.models.trained import TrainedModel
-from treecaps.syntax.functions import find_functions
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 
@@ -23,22 +22,6 @@ _PROGRAMS, _NODES = 256, 1 << 18
 _CHOICE = 4
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
-
-
-class Piece(NamedTuple):
-    """What gets an answer: a program, or a function of one.
-
-    Args:
-        id: The program's name.
-        tree: Its tree.
-        function: The name of the function that this is; ``None`` for a whole program.
-        line: The line where that begins, from 1.
-    """
-
-    id: str
-    tree: Tree
-    function: str | None = None
-    line: int | None = None
 
 
 def stream(
@@ -89,7 +72,7 @@ def _stream(
     def prepare(results: Iterable[Tree | Failure]) -> Iterator[_Prepared]:
         for chunk in _chunks(results, _nodes, _CHOICE):
             pieces = [
-                piece for result in chunk for piece in _pieces(names.popleft(), result, functions)
+                piece for result in chunk for piece in pieces_of(names.popleft(), result, functions)
             ]
             trees = [
                 (piece.tree, number)
@@ -159,18 +142,6 @@ class _Prepared(NamedTuple):
     numbers: list[int]
     forest: Forest
     complete: bool
-
-
-def _pieces(name: str, result: Tree | Failure, functions: bool) -> list[Piece | Failure]:
-    if isinstance(result, Failure):
-        return [replace(result, id=name)]
-    if not functions:
-        return [Piece(name, result)]
-    found: list[Piece | Failure] = [
-        Piece(name, function.tree, function.name, function.line)
-        for function in find_functions(result)
-    ]
-    return found or [Failure(name, "functions", "has no functions")]
 
 
 def _read(path: str | Path) -> Program | Failure:

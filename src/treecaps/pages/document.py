@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterable
 from html import escape
 
-_STYLE = """
+STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1c; --paper: #fff; --line: #d5d5d5; --quiet: #6b6b6b;
   --bar: #3b78c2; --for: 211 84 0; --against: 31 119 180; --mark: #ffd54a; --tone: 36% }
 @media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --paper: #16181b; --line: #3a3d42;
@@ -26,6 +26,7 @@ svg { max-width: 100%; height: auto } svg text { fill: currentColor; font: 12px 
 pre { font: 13px/1.6 ui-monospace, Menlo, Consolas, monospace; margin: 0 }
 summary { cursor: pointer }
 """
+"""What all pages look like."""
 
 
 def document(title: str, parts: Iterable[str], *, style: str = "", script: str = "") -> str:
@@ -39,7 +40,7 @@ def document(title: str, parts: Iterable[str], *, style: str = "", script: str =
             '<html lang="en"><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title><style>{_STYLE}{style}</style>",
+            f"<title>{escape(title)}</title><style>{STYLE}{style}</style>",
             f"<h1>{escape(title)}</h1>",
             *parts,
             *([f"<script>{script}</script>"] if script else []),

@@ -14,7 +14,8 @@ import numpy as np
 import treecaps
 from treecaps.errors import Failure, ProgramError, SearchError, UsageError
 from treecaps.inference.embed import Embedder, Vectors
-from treecaps.inference.stream import Piece, stream
+from treecaps.inference.pieces import Piece
+from treecaps.inference.stream import stream
 from treecaps.models.bundled import DEFAULT
 from treecaps.search.fingerprint import fingerprint, model_name
 from treecaps.search.index import check_made_by

@@ -1,0 +1,37 @@
+"""What of a program gets an answer."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from treecaps.errors import Failure
+from treecaps.syntax.functions import find_functions
+from treecaps.syntax.tree import Tree
+
+
+class Piece(NamedTuple):
+    """What gets an answer: a program, or a function of one.
+
+    Args:
+        id: The program's name.
+        tree: Its tree.
+        function: The name of the function that this is; ``None`` for a whole program.
+        line: The line where that begins, from 1.
+    """
+
+    id: str
+    tree: Tree
+    function: str | None = None
+    line: int | None = None
+
+
+def pieces_of(name: str, result: Tree | Failure, functions: bool) -> list[Piece | Failure]:
+    """Return what of a program gets answers: the whole, or each of its functions."""
+    if isinstance(result, Failure):
+        return [replace(result, id=name)]
+    if not functions:
+        return [Piece(name, result)]
+    found: list[Piece | Failure] = [
+        Piece(name, function.tree, function.name, function.line)
+        for function in find_functions(result)
+    ]
+    return found or [Failure(name, "functions", "has no functions")]

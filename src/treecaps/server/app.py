@@ -1,0 +1,216 @@
+"""The application: which path gets which answer."""
+
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+import treecaps
+from treecaps.errors import TreeCapsError
+from treecaps.pages.document import STYLE
+from treecaps.server import schema
+from treecaps.server.docs import to_page
+from treecaps.server.engine import Engine
+from treecaps.server.limits import RefusedError
+from treecaps.server.metrics import Metrics
+from treecaps.syntax.languages import LANGUAGES, language_of_file
+
+_PAGE = files("treecaps.server") / "page"
+_FILES = {
+    "/": ("index.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
+_WORDS = {
+    408: "The request took too long to arrive.",
+    413: "The request, or its tree, is too large.",
+    421: "The server is called by a name that it does not go by.",
+    422: "Something about the request or its program is wrong.",
+    429: "Too many requests are under way.",
+    503: "There was no answer in time.",
+}
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": schema.ErrorAnswer, "description": words} for status, words in _WORDS.items()
+}
+
+
+def create_app(engine: Engine, metrics: Metrics, name: str) -> FastAPI:
+    """Make the application.
+
+    Args:
+        engine: What answers.
+        metrics: What is told to Prometheus.
+        name: What the model is called.
+    """
+    app = FastAPI(
+        title="treecaps",
+        version=treecaps.__version__,
+        description="What programs do, told from their syntax trees.",
+        docs_url=None,
+        redoc_url=None,
+    )
+    _add_errors(app)
+    _add_answers(app, engine)
+    _add_rest(app, engine, metrics, name)
+    _add_page(app)
+    # Which classes there are depends on the model.
+    fields = app.openapi()["components"]["schemas"]["ExplainRequest"]["properties"]
+    fields["label"]["anyOf"][0]["enum"] = list(engine.model.labels)
+    return app
+
+
+def _add_answers(app: FastAPI, engine: Engine) -> None:
+    def post(
+        path: str, answer: Any, summary: str, others: dict[int | str, dict[str, Any]] | None = None
+    ) -> Callable[..., Any]:
+        # Answers go out as they are: checking them against their models again takes time.
+        good = {"model": answer, "description": "The answer."}
+        responses = {200: good, **_ERRORS, **(others or {})}
+        return app.post(
+            path, response_class=JSONResponse, responses=responses, summary=summary, tags=["v1"]
+        )
+
+    @post(
+        "/v1/classify",
+        schema.ClassificationAnswer | list[schema.ClassificationAnswer],
+        "Tell which class a program belongs to",
+    )
+    async def classify(request: schema.ClassifyRequest) -> Response:
+        found = [one.to_dict() for one in await engine.classify(request.source(), request.top)]
+        return JSONResponse(found if request.functions else found[0])
+
+    @post(
+        "/v1/embed",
+        schema.EmbeddingAnswer | list[schema.EmbeddingAnswer],
+        "Turn a program into a vector",
+    )
+    async def embed(request: schema.EmbedRequest) -> Response:
+        found = [one.to_dict() for one in await engine.embed(request.source())]
+        return JSONResponse(found if request.functions else found[0])
+
+    @post("/v1/explain", schema.ExplanationAnswer, "Show what of a program leads to its class")
+    async def explain(request: schema.ExplainRequest) -> Response:
+        found = await engine.explain(request.source(), request.label, request.method)
+        return JSONResponse(found)
+
+    @post(
+        "/v1/search",
+        schema.SearchAnswer | list[schema.SearchAnswer],
+        "Find what is most like a program",
+        {404: {"model": schema.ErrorAnswer, "description": "The server has no index."}},
+    )
+    async def search(request: schema.SearchRequest) -> Response:
+        found = await engine.search(request.source(), request.top, request.with_code)
+        return JSONResponse(found if request.functions else found[0])
+
+    @post("/v1/language", schema.LanguageAnswer, "Tell the language of a program")
+    async def language(request: schema.LanguageRequest) -> Response:
+        return JSONResponse({"language": await engine.language(request.source())})
+
+
+def _add_rest(app: FastAPI, engine: Engine, metrics: Metrics, name: str) -> None:
+    index, limits = engine.index, engine.limits
+    about = {
+        "treecaps": treecaps.__version__,
+        "model": name,
+        "labels": list(engine.model.labels),
+        "languages": sorted(LANGUAGES),
+        "index": None if index is None else {"files": index.files, "entries": len(index)},
+        "limits": {
+            "max_bytes": limits.max_bytes,
+            "max_nodes": limits.max_nodes,
+            "seconds": limits.seconds,
+            "waiting": limits.waiting,
+            "batch": limits.batch,
+        },
+        "samples": [
+            {"name": sample, "language": language_of_file(sample).name} for sample in _samples()
+        ],
+    }
+
+    @app.get("/v1/about", response_model=schema.About, tags=["v1"])
+    async def tell_about() -> Response:
+        """Tell what the server is made of: model, classes, languages, limits."""
+        return JSONResponse(about)
+
+    @app.get("/healthz", response_model=schema.Health, tags=["server"])
+    async def tell_health() -> Response:
+        """Tell that the server serves."""
+        return JSONResponse({"status": "ok"})
+
+    @app.get("/metrics", response_class=Response, tags=["server"])
+    async def tell_metrics() -> Response:
+        """Tell figures in Prometheus' text format."""
+        return Response(metrics.to_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _samples() -> list[str]:
+    return sorted(one.name for one in (_PAGE / "samples").iterdir())
+
+
+def _add_page(app: FastAPI) -> None:
+    def add(path: str, content: bytes, kind: str) -> None:
+        async def give() -> Response:
+            return Response(content, media_type=f"{kind}; charset=utf-8")
+
+        app.add_api_route(path, give, methods=["GET"], include_in_schema=False)
+
+    for path, (name, kind) in _FILES.items():
+        add(path, (_PAGE / name).read_bytes(), kind)
+    add("/style.css", STYLE.encode(), "text/css")
+    for name in _samples():
+        add(f"/samples/{name}", (_PAGE / "samples" / name).read_bytes(), "text/plain")
+    add("/docs", to_page(app.openapi()).encode(), "text/html")
+
+
+def _add_errors(app: FastAPI) -> None:
+    def give(status: int, code: str, message: str, **headers: str) -> Response:
+        refusal = RefusedError(status, code, message)
+        return JSONResponse(refusal.to_dict(), status, headers)
+
+    def on(error: Any) -> Callable[..., Callable[[Request, Any], Awaitable[Response]]]:
+        return app.exception_handler(error)
+
+    @on(RequestValidationError)
+    async def tell_invalid(_: Request, error: RequestValidationError) -> Response:
+        return give(422, "invalid", "; ".join(map(_spell, error.errors()[:5])))
+
+    @on(TreeCapsError)
+    async def tell_error(_: Request, error: TreeCapsError) -> Response:
+        return give(422, "usage", str(error))
+
+    @on(RefusedError)
+    async def tell_refusal(_: Request, error: RefusedError) -> Response:
+        return give(error.status, error.code, error.message)
+
+    @on(HTTPException)
+    async def tell_status(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 400:  # what FastAPI says of a body that is no text
+            return give(422, "invalid", "the body is no JSON: it is not UTF-8")
+        words = {
+            404: (
+                "not-found",
+                f"there is nothing at {request.url.path}; /docs tells what there is",
+            ),
+            405: ("method", f"{request.url.path} does not take {request.method}"),
+        }
+        code, message = words.get(error.status_code, ("http", str(error.detail)))
+        return give(error.status_code, code, message, **(error.headers or {}))
+
+    @on(Exception)
+    async def tell_bug(_: Request, error: Exception) -> Response:
+        return give(500, "internal", f"a mistake of the server: {type(error).__name__}")
+
+
+def _spell(problem: dict[str, Any]) -> str:
+    """Say what is wrong with a request, and where."""
+    if problem["type"] == "json_invalid":
+        return f"the body is no JSON: {problem['ctx']['error']}"
+    where = ".".join(str(part) for part in problem["loc"] if part != "body")
+    said = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{where or 'the body'}: {said[:1].lower()}{said[1:]}"

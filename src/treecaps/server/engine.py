@@ -1,0 +1,195 @@
+"""What answers requests: parsers in processes, and a model whose thread takes many at once."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from treecaps.errors import Failure
+from treecaps.explanation.attribution import MOST_NODES, Method
+from treecaps.explanation.explanation import explain
+from treecaps.inference.classify import Classification, answer_all
+from treecaps.inference.embed import Embedder, Embedding
+from treecaps.inference.pieces import Piece
+from treecaps.models.trained import TrainedModel
+from treecaps.search.index import Index, Match
+from treecaps.search.query import select
+from treecaps.server.batching import Batcher
+from treecaps.server.limits import Limits, RefusedError, refuse
+from treecaps.server.metrics import Metrics
+from treecaps.server.parsing import Parsers, Source
+
+Plain = dict[str, Any]
+
+
+class _Job(NamedTuple):
+    """What a request wants to know of a program or of its functions."""
+
+    want: Literal["classes", "vectors", "matches"]
+    pieces: list[Piece]
+    top: int = 1
+
+
+class _Question(NamedTuple):
+    """What a request wants explained."""
+
+    piece: Piece
+    label: str | None
+    method: Method | None
+
+
+class Engine:
+    """A model at the service of many requests at once.
+
+    Args:
+        model: What answers.
+        index: What is searched; nothing by default.
+        limits: How much it takes on.
+        metrics: Is told what it does.
+    """
+
+    def __init__(
+        self, model: TrainedModel, index: Index | None, limits: Limits, metrics: Metrics
+    ) -> None:
+        self.model, self.index, self.limits = model, index, limits
+        self._embedder = Embedder(model)
+        self._metrics = metrics
+        self._parsers = Parsers(model.frontend, model.comments, limits.max_nodes, limits.workers)
+        self._network = Batcher(self._look, limits.batch, _nodes)
+        # An explanation takes as long as many answers, which need not wait for it.
+        self._explainer = Batcher(self._explain, 1)
+
+    def close(self) -> None:
+        """Finish what is under way, and end threads and processes."""
+        self._network.close()
+        self._explainer.close()
+        self._parsers.close()
+
+    async def classify(self, source: Source, top: int) -> list[Classification]:
+        """Tell the class of a program, or of each of its functions."""
+        job = _Job("classes", await self._parse(source), top)
+        return await self._network.answer(job) if job.pieces else []
+
+    async def embed(self, source: Source) -> list[Embedding]:
+        """Make vectors of a program, or of each of its functions."""
+        job = _Job("vectors", await self._parse(source))
+        return await self._network.answer(job) if job.pieces else []
+
+    async def search(self, source: Source, top: int, with_code: bool) -> list[Plain]:
+        """Find what is most like a program, as plain values for JSON."""
+        index = self.index
+        if index is None:
+            raise RefusedError(
+                404, "no-index", "this server has no index: start it with --index INDEX"
+            )
+        pieces = await self._parse(source)
+        if not source.functions:
+            ((name, tree, *_),) = pieces
+            pieces = [Piece(name, select(tree, functions=index.functions))]
+        found: list[list[Match]] = []
+        if pieces:
+            found = await self._network.answer(_Job("matches", pieces, top))
+
+        def spell(match: Match) -> Plain:
+            return match.to_dict() | ({"code": index.code(match)} if with_code else {})
+
+        def spell_all() -> list[Plain]:
+            return [
+                {
+                    "id": piece.id,
+                    **({"function": piece.function, "line": piece.line} if piece.function else {}),
+                    "matches": [spell(match) for match in matches],
+                }
+                for piece, matches in zip(pieces, found, strict=True)
+            ]
+
+        return await asyncio.to_thread(spell_all) if with_code else spell_all()
+
+    async def explain(self, source: Source, label: str | None, method: Method | None) -> Plain:
+        """Tell what of a program leads to its class, as plain values for JSON."""
+        (piece,) = await self._parse(source)
+        if method == "gradients" and len(piece.tree) > MOST_NODES:
+            raise RefusedError(
+                413,
+                "too-many-nodes",
+                f"the program has {len(piece.tree):,} nodes, and gradients are taken here of"
+                f" {MOST_NODES:,}: leave the method out",
+            )
+        return await self._explainer.answer(_Question(piece, label, method))
+
+    async def language(self, source: Source) -> str:
+        """Tell the language of a program."""
+        found = await self._parsers.language(source)
+        if isinstance(found, Failure):
+            raise refuse(found)
+        return found
+
+    async def _parse(self, source: Source) -> list[Piece]:
+        found = await self._parsers.parse(source)
+        if isinstance(found, Failure):
+            raise refuse(found)
+        return found
+
+    def _look(self, jobs: Sequence[_Job]) -> list[Any]:
+        """Answer all jobs with one look of the network for classes and one for vectors."""
+        begun = time.perf_counter()
+        answers: list[list[Any]] = [[] for _ in jobs]
+        for classes in (True, False):
+            # Programs of one language share more windows, and each is looked at only once.
+            chosen = sorted(
+                (
+                    (number, piece)
+                    for number, job in enumerate(jobs)
+                    if (job.want == "classes") is classes
+                    for piece in job.pieces
+                ),
+                key=lambda one: one[1].tree.language,
+            )
+            if not chosen:
+                continue
+            pieces = [piece for _, piece in chosen]
+            self._metrics.batch.observe(len(pieces))
+            found = self._classes(pieces, jobs) if classes else self._vectors(pieces)
+            for (number, _), one in zip(chosen, found, strict=True):
+                answers[number].append(one)
+        self._finish(jobs, answers)
+        self._metrics.network.inc(time.perf_counter() - begun)
+        return answers
+
+    def _classes(self, pieces: list[Piece], jobs: Sequence[_Job]) -> Sequence[Classification]:
+        return answer_all(self.model, pieces, max(job.top for job in jobs))
+
+    def _vectors(self, pieces: list[Piece]) -> Sequence[Embedding]:
+        vectors = self._embedder.embed_trees([piece.tree for piece in pieces])
+        return [
+            Embedding(piece.id, vector, piece.function, piece.line)
+            for piece, vector in zip(pieces, vectors, strict=True)
+        ]
+
+    def _finish(self, jobs: Sequence[_Job], answers: list[list[Any]]) -> None:
+        """Give each job as many classes as it wants, and matches for its vector."""
+        for job, answer in zip(jobs, answers, strict=True):
+            if job.want == "classes":
+                answer[:] = [replace(one, top=one.top[: job.top]) for one in answer]
+        searching = [number for number, job in enumerate(jobs) if job.want == "matches"]
+        if searching and self.index:
+            vectors = np.stack([one.vector for number in searching for one in answers[number]])
+            most = max(jobs[number].top for number in searching)
+            found = iter(self.index.search_many(vectors, most))
+            for number in searching:
+                answers[number] = [next(found)[: jobs[number].top] for _ in answers[number]]
+
+    def _explain(self, questions: Sequence[_Question]) -> list[Plain]:
+        found = []
+        for piece, label, method in questions:
+            explained = explain(self.model, piece.tree, label=label, method=method)
+            said = replace(explained.answer, id=piece.id)
+            found.append(replace(explained, answer=said).to_dict())
+        return found
+
+
+def _nodes(job: _Job) -> int:
+    return sum(len(piece.tree) for piece in job.pieces)

@@ -1,0 +1,101 @@
+"""Starting a server, and ending it."""
+
+import gc
+import os
+import signal
+import socket
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from treecaps.errors import MissingExtraError, UsageError
+from treecaps.server.limits import Limits
+
+_LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
+_BACKLOG = 2048
+_GRACE = 5.0
+"""How much longer than a request may take the server waits for the last ones."""
+
+
+def serve(
+    model: str | Path,
+    index: Path | None,
+    host: str,
+    port: int,
+    limits: Limits,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve until the process is told to end (SIGINT, SIGTERM), and finish what is under way.
+
+    Args:
+        model: The folder of a trained model, or the name of a bundled one.
+        index: What is searched.
+        host: The address to listen on.
+        port: The port; 0 for any that is free.
+        limits: How much is taken on.
+        ready: Is called with the server's address as soon as it answers.
+    """
+    try:
+        uvicorn = import_module("uvicorn")
+        for name in ("fastapi", "prometheus_client"):
+            import_module(name)
+    except ModuleNotFoundError:
+        raise MissingExtraError("the server", "serve") from None
+    with _listen(host, port) as listener:
+        import torch
+
+        from treecaps.inference.embed import Embedder
+        from treecaps.models.trained import load
+        from treecaps.nn.memory import keep_memory
+        from treecaps.search.index import Index
+        from treecaps.server.app import create_app
+        from treecaps.server.engine import Engine
+        from treecaps.server.gate import Gate
+        from treecaps.server.metrics import Metrics
+
+        torch.set_num_threads(1)  # the other cores parse
+        keep_memory()
+        loaded = load(model)
+        found = Index.open(index, Embedder(loaded)) if index else None
+        import_module("captum.attr")  # for explanations, with all else that takes time to load
+        metrics = Metrics()
+        engine = Engine(loaded, found, limits, metrics)
+        app = create_app(engine, metrics, Path(model).name)
+        paths = [path for route in app.routes if (path := getattr(route, "path", None))]
+        address = listener.getsockname()
+        hosts = _LOOPBACK if address[0] in ("127.0.0.1", "::1") else None
+        config = uvicorn.Config(
+            Gate(app, limits, metrics, paths, hosts),
+            lifespan="off",
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=int(limits.seconds + _GRACE),
+        )
+        gc.freeze()  # what is loaded stays, and need not be looked through again and again
+        # The server hears these itself; when it has finished, it raises them again.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        shown = f"[{address[0]}]" if ":" in address[0] else address[0]
+        ready(f"http://{shown}:{address[1]}")
+        try:
+            uvicorn.Server(config).run([listener])
+        finally:
+            engine.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        ((family, _, _, _, address), *_) = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        # Listening at once, before the model is loaded, keeps others from the port.
+        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    except socket.gaierror:
+        raise UsageError(f"{host} is no address of this computer: choose one with --host") from None
+    except OSError as error:
+        said = os.strerror(error.errno).lower() if error.errno else str(error)
+        raise UsageError(
+            f"cannot serve on port {port} of {host}: {said}; choose another with --port"
+        ) from None

@@ -1,0 +1,93 @@
+"""Real servers on loopback."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import ROOT
+from tests.inference.examples import save_small_model
+from treecaps.search.build import update_index
+
+PROGRAMS = ROOT / "examples" / "programs"
+
+
+@dataclass
+class Running:
+    """A server, and where it answers."""
+
+    process: "subprocess.Popen[str]"
+    url: str
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def post(self, path: str, body: Any) -> httpx.Response:
+        return httpx.post(f"{self.url}/v1/{path}", json=body, timeout=60)
+
+    def get(self, path: str) -> httpx.Response:
+        return httpx.get(f"{self.url}/{path}", timeout=60)
+
+    async def ask(self, path: str, body: Any) -> tuple[int, Any]:
+        """Ask over a connection of its own, for those who ask many at once."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(request(path, json.dumps(body).encode()))
+            return parse_answer(await reader.read())
+        finally:
+            writer.close()
+            await writer.wait_closed()
+
+
+def request(path: str, body: bytes, length: int | None = None) -> bytes:
+    """Return a request as it is sent."""
+    return (
+        f"POST /v1/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Connection: close\r\nContent-Length: {len(body) if length is None else length}\r\n\r\n"
+    ).encode() + body
+
+
+def parse_answer(answer: bytes) -> tuple[int, Any]:
+    """Return the status and the values of an answer."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+@contextmanager
+def serving(*words: str | Path) -> Iterator[Running]:
+    """Start a server on a free port, and end it."""
+    script = "from treecaps.cli.main import run; run()"
+    command = [sys.executable, "-c", script, "serve", "--port", "0", *map(str, words)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            assert " on http://" in said, process.stderr and process.stderr.read()
+            yield Running(process, said.split(" on ")[1].split()[0])
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_small_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="session")
+def server(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server with the small model and an index of some examples."""
+    index = tmp_path_factory.mktemp("index") / "gcd.index"
+    update_index(PROGRAMS / "gcd", index, model=model_folder, workers=1)
+    with serving("--model", model_folder, "--index", index) as running:
+        yield running
