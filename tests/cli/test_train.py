@@ -76,7 +76,8 @@ def test_a_training_for_similarity(run_here: Run, tmp_path: Path) -> None:
         assert (told.returncode, told.stdout) == (2, "")
         assert told.stderr.splitlines() == [
             "treecaps: error: this model was trained for similarity and knows no classes: use it"
-            " with treecaps embed, or train one that does with: treecaps train DATA --out FOLDER"
+            " with treecaps embed or treecaps index, or train one that does with: treecaps train"
+            " DATA --out FOLDER"
         ]
     other = run_here("train", PROGRAMS, "--out", out, *QUICK, "--epochs", "2", "--resume")
     assert other.returncode == 2

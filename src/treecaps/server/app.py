@@ -150,7 +150,8 @@ def _add_rest(app: FastAPI, engine: Engine, metrics: Metrics, name: str) -> None
 
 
 def _samples() -> list[str]:
-    return sorted(one.name for one in (_PAGE / "samples").iterdir())
+    # Where the package is installed, its Python files are compiled, into a folder beside them.
+    return sorted(one.name for one in (_PAGE / "samples").iterdir() if one.is_file())
 
 
 def _add_page(app: FastAPI) -> None:
