@@ -174,10 +174,13 @@ class _View:
 
     def __init__(self, tree: Tree) -> None:
         self.tree, self.language = tree, tree.language
-        self._order = np.argsort(tree.parent, kind="stable")[1:].tolist()
-        self._offsets = np.concatenate(([0], np.cumsum(tree.child_count))).tolist()
-        self._kind, self._parent = tree.kind.tolist(), tree.parent.tolist()
-        self.start, self.end = tree.start.tolist(), tree.end.tolist()
+        self.start: list[int] = tree.start.tolist()
+        self.end: list[int] = tree.end.tolist()
+        self._kind: list[int] = tree.kind.tolist()
+        self._parent: list[int] = tree.parent.tolist()
+        # The children of all nodes, those of each together, and where these begin.
+        self._order: list[int] = np.argsort(tree.parent, kind="stable")[1:].tolist()
+        self._offsets: list[int] = np.cumsum([0, *tree.child_count]).tolist()
 
     def kind(self, node: int) -> str:
         return self.tree.kinds[self._kind[node]]
