@@ -1,6 +1,9 @@
+import gzip
+import json
 import shutil
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -98,6 +101,8 @@ def test_what_is_written_in_another_way(language: str, code: str, expected: str)
         ("c", "void f() { x += g(); }"),
         ("c", "void f() { x = x - a - b; y = x + y; x <<= 1; }"),
         ("kotlin", "fun f() { list += 1 }"),
+        # What a macro stands for may bind less than it seems.
+        ("c", "#define M a + b\nvoid f() { x *= M; x = x - M; y = c < t[M].d; }"),
         # What needs its parentheses, or cannot have any.
         ("python", "def f():\n    return (yield)"),
         ("python", "def f():\n    return a, b"),
@@ -249,3 +254,17 @@ def test_long_and_deep_programs_take_no_longer_than_their_size() -> None:
     assert 5000 < after.count(b"i += 1; ") < 15_000
     deep = "if (a) {" * 300 + "} else { b(); }" * 300
     assert b"!(a)" in rewrite(Program.of(deep, "javascript"), 0).text
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("data", ["atlas", "java-sort", "poj104", "python-algorithms"])
+def test_real_programs_parse_as_well_as_before(shared: Path, data: str) -> None:
+    with gzip.open(shared / data / "train.jsonl.gz", "rt", encoding="utf-8") as file:
+        records = [json.loads(line) for line in islice(file, 0, 2400, 20)]
+    changed = 0
+    for record in records:
+        program = Program.of(record["code"], record["language"])
+        after = rewrite(program, 0)
+        changed += after.text != program.text
+        assert len(PARSER.parse(after).errors) <= len(PARSER.parse(program).errors)
+    assert changed > 0.7 * len(records)

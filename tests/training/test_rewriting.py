@@ -1,15 +1,18 @@
 """Training on programs that are written in another way."""
 
 import json
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tests.training.examples import example_labels, example_trees, small
 from treecaps.errors import UsageError
 from treecaps.models.trained import TrainedModel
+from treecaps.nn.batch import Batch
 from treecaps.syntax.blind import blind
 from treecaps.syntax.parse import parse_code
 from treecaps.syntax.program import Program
@@ -22,15 +25,13 @@ from treecaps.training.presets import get_preset
 from treecaps.training.trainer import Interrupted, train
 
 
-def rewritten(trees: "list[Tree]") -> list[Tree]:
-    """Rewrite programs one by one."""
+def one_by_one(change: Callable[[Program], Program], trees: Sequence[Tree]) -> list[Tree]:
+    """Change programs the slow way."""
     programs = (Program("x", tree.text, tree.language) for tree in trees)
-    return [parse_code(rewrite(each, 0).text, each.language) for each in programs]
+    return [parse_code(change(each).text, each.language) for each in programs]
 
 
-def blinded(trees: "list[Tree]") -> list[Tree]:
-    programs = (Program("x", tree.text, tree.language) for tree in trees)
-    return [parse_code(blind(each).text, each.language) for each in programs]
+rewritten = partial(one_by_one, partial(rewrite, seed=0))
 
 
 @cache
@@ -43,7 +44,7 @@ def data() -> Data:
         grow=preset.network.forest,
         val_share=0.2,
         seed=0,
-        blind=blinded,
+        blind=partial(one_by_one, blind),
         rewritten=rewritten,
     )
 
@@ -55,7 +56,7 @@ def test_training_programs_are_there_in_three_ways_and_others_in_two() -> None:
     assert val.ways == ("blind",)
     assert val.has_blind
     assert len(val.forest) == len(val.every_label) == 2 * len(val)
-    alone = small().network.forest(rewritten(list(data().trees)), data().vocabulary)
+    alone = small().network.forest(rewritten(data().trees), data().vocabulary)
     rows = train_data.told("rewritten", np.arange(len(train_data)))
     whole = train_data.forest.select(rows)
     np.testing.assert_array_equal(whole.offsets, alone.offsets)
@@ -84,6 +85,21 @@ def test_an_epoch_sees_the_shares_that_were_asked_for(
     np.testing.assert_array_equal(program, rows)
     found = np.bincount(way, minlength=3) / len(rows)
     np.testing.assert_allclose(found, shares, atol=0.03 if rename == 0.5 else 0)
+
+
+def test_a_step_is_shown_what_was_rewritten() -> None:
+    fitting = Fitting(small("rewrite=1", "rename=0", "tokenless=0"), data(), 0)
+    network, examples, rows = fitting.network.eval(), data().train, np.arange(20)
+    shown, wanted, plain = (
+        network(batch).scores
+        for batch in (
+            fitting._draw(rows, np.random.default_rng(0)),
+            Batch.of(examples.forest.select(examples.told("rewritten", rows))),
+            Batch.of(examples.forest.select(rows)),
+        )
+    )
+    assert torch.equal(shown, wanted)
+    assert not torch.equal(shown, plain)
 
 
 def test_the_same_training_again_and_after_an_interruption(tmp_path: Path) -> None:

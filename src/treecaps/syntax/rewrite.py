@@ -104,6 +104,7 @@ _PARTS = frozenset(
 _SIGN = re.compile(r"[<>=!&|^~+*/%?-]")
 _HARMLESS = frozenset(('"+"', '"-"', '"*"', '"/"', '"%"', '"->"', '"?."'))
 _NAME = re.compile(rb"[$@]*[A-Za-z_\x80-\xff][\w\x80-\xff]*")
+_MACRO = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _WHOLE = re.compile(rb"\d{1,9}")
 
 _ONE_MORE = frozenset(("c", "go", "java", "c_sharp"))
@@ -222,16 +223,23 @@ class _View:
         """Whether nothing but operands and sums of them is below a node: it may be any time."""
         end = node + 1
         while end < len(self._parent) and self._parent[end] >= node:
-            end += 1
-            if not self._is_part(self.kind(end - 1)):
+            if not self._is_part(end):
                 return False
-        return self._is_part(self.kind(node))
+            end += 1
+        return self._is_part(node)
 
-    @staticmethod
-    def _is_part(kind: str) -> bool:
+    def _is_part(self, node: int) -> bool:
+        kind = self.kind(node)
         if kind.startswith('"'):
             return kind in _HARMLESS or not _SIGN.search(kind)
-        return is_name(kind) or kind in _LITERALS or kind in _PLACES or kind in _PARTS
+        if is_name(kind):
+            return self.text(node) not in self.macros
+        return kind in _LITERALS or kind in _PLACES or kind in _PARTS
+
+    @cached_property
+    def macros(self) -> frozenset[bytes]:
+        """The names that stand for some text in C, of which nobody knows how it binds."""
+        return frozenset(_MACRO.findall(self.tree.text))
 
     @cached_property
     def counters(self) -> frozenset[bytes]:
