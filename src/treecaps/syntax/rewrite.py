@@ -1,7 +1,7 @@
 """Programs written in another way that means the same."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
 from zlib import crc32
@@ -390,10 +390,6 @@ def _margin(view: _View, node: int) -> bytes | None:
     return None if margin.strip() else margin
 
 
-def _each(rule: Rule, kinds: Iterable[str]) -> Iterator[tuple[str, Rule]]:
-    return ((kind, rule) for kind in kinds)
-
-
 _COMPARISONS = (
     "binary_expression",
     "comparison_operator",
@@ -401,33 +397,27 @@ _COMPARISONS = (
     "comparison_expression",
     "equality_expression",
 )
-_EXCHANGES: dict[str, Rule] = dict(_each(_exchange_branches, ("if_statement", "if_expression")))
-_CHANGES: dict[str, Rule] = dict(
-    (
-        *_each(_turn_comparison, _COMPARISONS),
-        *_each(
-            _spell_step,
-            (
-                "update_expression",
-                "postfix_unary_expression",
-                "prefix_unary_expression",
-                "inc_statement",
-                "dec_statement",
-            ),
-        ),
-        *_each(
-            _spell_sum,
-            (
-                "assignment",
-                "assignment_expression",
-                "assignment_statement",
-                "augmented_assignment",
-                "augmented_assignment_expression",
-                "compound_assignment_expr",
-                "operator_assignment",
-            ),
-        ),
-        *_each(_enclose_returned, ("return_statement", "return_expression")),
-    )
+_STEP_KINDS = (
+    "update_expression",
+    "postfix_unary_expression",
+    "prefix_unary_expression",
+    "inc_statement",
+    "dec_statement",
 )
+_SUM_KINDS = (
+    "assignment",
+    "assignment_expression",
+    "assignment_statement",
+    "augmented_assignment",
+    "augmented_assignment_expression",
+    "compound_assignment_expr",
+    "operator_assignment",
+)
+_EXCHANGES: dict[str, Rule] = dict.fromkeys(("if_statement", "if_expression"), _exchange_branches)
+_CHANGES: dict[str, Rule] = {
+    **dict.fromkeys(_COMPARISONS, _turn_comparison),
+    **dict.fromkeys(_STEP_KINDS, _spell_step),
+    **dict.fromkeys(_SUM_KINDS, _spell_sum),
+    **dict.fromkeys(("return_statement", "return_expression"), _enclose_returned),
+}
 """What is done with nodes of which kind."""
