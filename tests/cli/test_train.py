@@ -84,6 +84,17 @@ def test_a_training_for_similarity(run_here: Run, tmp_path: Path) -> None:
     assert "task similarity instead of classification" in other.stderr
 
 
+def test_programs_that_are_rewritten_are_learned_from(run_here: Run, tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    words = ("train", PROGRAMS, "--out", out, *QUICK, "--epochs", "1")
+    done = run_here(*words, "--set", "rewrite=0.5")
+    assert done.returncode == 0, done.stderr
+    assert TrainedModel.load(out).card["run"]["training"]["rewrite"] == 0.5
+    done = run_here(*words, "--overwrite", "--set", "rewrite=2")
+    assert done.returncode == 2
+    assert "rewrite must be at least 0 and at most 1, not 2" in done.stderr
+
+
 def test_json_and_ensembles_and_validation_data(
     run_here: Run, two_classes: Path, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from treecaps.data import parallel
 from treecaps.data.parallel import parse_in_batches
 from treecaps.errors import Failure
+from treecaps.syntax.blind import blind
 from treecaps.syntax.frontends.tree_sitter import TreeSitterFrontend
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
@@ -43,7 +44,7 @@ def test_a_parser_that_crashes_loses_only_its_program(
 
 def test_a_program_that_cannot_be_made_blind_fails_alone() -> None:
     mixed = [Program("x", b"a", "cobol"), *programs(2)]
-    batches = parse_in_batches(mixed, "tree-sitter", False, {}, 1, blind=True)
+    batches = parse_in_batches(mixed, "tree-sitter", False, {}, 1, change=blind)
     table = pa.Table.from_batches(list(batches))
     assert table.column("failure_code").to_pylist() == ["unsupported-language", None, None]
     assert table.column("text").to_pylist() == [None, b"int v0;", b"int v0;"]

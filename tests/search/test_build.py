@@ -183,6 +183,43 @@ def test_two_at_once(tmp_path: Path) -> None:
         open_index(path)
 
 
+_SLOW = """
+import sys
+from treecaps.search.build import update_index
+
+def step(share, name):
+    print("writing", flush=True)
+    sys.stdin.readline()
+
+folder, path, model = sys.argv[1:]
+update_index(folder, path, model=model, workers=1, step=step)
+"""
+_COMMAND = [sys.executable, "-c", "from treecaps.cli.main import run; run()"]
+
+
+def test_of_two_processes_one_writes_and_the_other_is_told(tmp_path: Path) -> None:
+    model = save_small_model(tmp_path / "model")
+    folder, path = copy_programs(tmp_path / "programs"), tmp_path / "index"
+    slow = [sys.executable, "-c", _SLOW, str(folder), str(path), str(model)]
+    second = ["index", str(folder), "--out", str(path), "--model", str(model), "--workers", "1"]
+    with subprocess.Popen(slow, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+        try:
+            assert first.stdout is not None
+            assert first.stdout.readline() == "writing\n"
+            done = subprocess.run(_COMMAND + second, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert done.stderr == (
+                f"treecaps: error: another treecaps is writing {path}; try again when it is done\n"
+            )
+            first.communicate()  # the end of its input lets it go on
+        finally:
+            first.kill()
+    assert first.returncode == 0
+    assert len(names_of(Index.open(path))) == 13
+    assert update_index(folder, path, model=model, workers=1).embedded == 0
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["index", "model", "programs"]
+
+
 _KILLED = """
 import json, os, shutil, sqlite3, sys
 from pathlib import Path

@@ -20,6 +20,7 @@ from treecaps.explanation.explanation import explain
 from treecaps.inference.classify import answer, answer_all
 from treecaps.inference.embed import Embedder
 from treecaps.inference.pieces import Piece
+from treecaps.search.build import update_index
 from treecaps.search.index import Match
 from treecaps.syntax.parse import parse_file
 
@@ -311,6 +312,20 @@ def test_a_port_is_for_one_server(server: Running, model_folder: Path) -> None:
         f"treecaps: error: cannot serve on port {server.port} of 127.0.0.1: address already in use;"
         " choose another with --port\n"
     )
+
+
+def test_an_index_of_another_model_is_refused(model_folder: Path, tmp_path: Path) -> None:
+    index = tmp_path / "gcd.index"
+    update_index(PROGRAMS / "gcd", index, model=model_folder, workers=1)
+    script = "from treecaps.cli.main import run; run()"
+    words = ["serve", "--index", str(index), "--port", "0"]  # with the bundled model
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"treecaps: error: {index} was made by another model")
+    assert f"(its model was {model_folder}); choose that, or remove {index}" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_figures_for_prometheus(server: Running) -> None:

@@ -19,10 +19,11 @@ from treecaps.errors import DataError, ModelError, TrainingError, UsageError
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
+from treecaps.syntax.blind import blind
 from treecaps.syntax.parse import parse_code
 from treecaps.syntax.tree import Tree
 from treecaps.training.config import TrainingConfig
-from treecaps.training.examples import blind_trees, prepare
+from treecaps.training.examples import change_trees, prepare
 from treecaps.training.fitting import Fitting
 from treecaps.training.presets import Preset
 from treecaps.training.trainer import Interrupted, Moment, train
@@ -563,7 +564,7 @@ def test_training_on_blind_programs_too(tmp_path: Path) -> None:
 def test_what_cannot_be_made_blind_stays_as_it_is() -> None:
     tree = Tree.build(["a", "b"], [-1, 0])
     parsed = parse_code("def add(a, b):\n    return a + b\n", "python")
-    kept, blinded = blind_trees([tree, parsed], "tree-sitter", False)
+    kept, blinded = change_trees([tree, parsed], blind, "tree-sitter", False)
     assert kept is tree
     assert blinded.kind_names() == parsed.kind_names()
     assert b"add" not in blinded.text

@@ -22,6 +22,7 @@ import treecaps
 from treecaps.data.dataset import DataSet
 from treecaps.data.parallel import SCHEMA, Batch, parse_in_batches
 from treecaps.errors import DataError, Failure, tell
+from treecaps.syntax.blind import blind as make_blind
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.languages import LANGUAGES
 from treecaps.syntax.program import Program
@@ -142,7 +143,7 @@ class Corpus(Sequence[Tree]):
                         made_by["comments"],
                         kinds,
                         workers,
-                        blind="blind" in made_by,
+                        change=make_blind if "blind" in made_by else None,
                     )
                 ) as batches,
             ):

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from treecaps.errors import Failure, ProgramError
-from treecaps.syntax.blind import blind as make_blind
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.frontends.base import Frontend
 from treecaps.syntax.languages import LANGUAGES, Language, register
@@ -46,8 +45,10 @@ SCHEMA = pa.schema(
 
 Chunk = list[Program | Failure]
 Parsed = tuple[pa.RecordBatch, list[str]]
-Setting = tuple[str, bool, bool]
-"""The front end's name, whether comments become nodes, whether programs are made blind."""
+Change = Callable[[Program], Program]
+"""Returns what is parsed instead of a program; a function that other processes find by its name."""
+Setting = tuple[str, bool, Change | None]
+"""The front end's name, whether comments become nodes, what is done to programs first."""
 
 _CHUNK_PROGRAMS = 128
 _CHUNK_BYTES = 1 << 17
@@ -62,7 +63,7 @@ def parse_in_batches(
     kinds: dict[str, int],
     workers: int,
     *,
-    blind: bool = False,
+    change: Change | None = None,
 ) -> Generator[pa.RecordBatch]:
     """Parse programs into record batches, in order.
 
@@ -74,9 +75,9 @@ def parse_in_batches(
         comments: Whether comments become nodes.
         kinds: Numbers of kinds, shared by all batches; new kinds are added.
         workers: How many processes parse.
-        blind: Whether programs are made blind first.
+        change: What is done to programs first.
     """
-    parsed = _parse_in_pool(programs, (frontend, comments, blind), workers)
+    parsed = _parse_in_pool(programs, (frontend, comments, change), workers)
     for batch, names in parsed:
         # A worker numbers the kinds as it meets them; here they get their numbers for good.
         column = batch.column("kind")
@@ -93,13 +94,13 @@ def parse_programs(
     frontend: str,
     *,
     comments: bool = False,
-    blind: bool = False,
+    change: Change | None = None,
     workers: int = 1,
 ) -> Generator[Tree | Failure]:
     """Parse programs in other processes, in order: no parser takes this one down with it."""
     kinds: dict[str, int] = {}
     with closing(
-        parse_in_batches(programs, frontend, comments, kinds, workers, blind=blind)
+        parse_in_batches(programs, frontend, comments, kinds, workers, change=change)
     ) as batches:
         for batch in map(Batch, batches):
             table = tuple(kinds)
@@ -229,13 +230,13 @@ def _chunks(programs: Iterable[Program | Failure]) -> Iterator[Chunk]:
 
 
 _parser: Frontend | None = None
-_blind = False
+_change: Change | None = None
 
 
 def _start_worker(
-    frontend: str, comments: bool, blind: bool, languages: tuple[Language, ...]
+    frontend: str, comments: bool, change: Change | None, languages: tuple[Language, ...]
 ) -> None:
-    global _parser, _blind  # noqa: PLW0603
+    global _parser, _change  # noqa: PLW0603
     # The parent hears Ctrl-C and ends its workers; should it be killed, they end by themselves.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
@@ -243,7 +244,7 @@ def _start_worker(
     for language in languages:
         register(language)
     _parser = get_frontend(frontend, comments=comments)
-    _blind = blind
+    _change = change
 
 
 def end_with_parent() -> None:
@@ -260,15 +261,15 @@ def _wait_for_parent() -> None:
 
 def _work(chunk: Chunk) -> Parsed:
     assert _parser is not None
-    return _parse_chunk(_parser, chunk, _blind)
+    return _parse_chunk(_parser, chunk, _change)
 
 
-def _parse_chunk(parser: Frontend, chunk: Chunk, blind: bool) -> Parsed:
+def _parse_chunk(parser: Frontend, chunk: Chunk, change: Change | None) -> Parsed:
     results: list[tuple[Program, Tree] | Failure] = []
     for program in chunk:
         if isinstance(program, Program):
             try:
-                shown = make_blind(program) if blind else program
+                shown = change(program) if change else program
                 results.append((shown, parser.parse(shown)))
             except ProgramError as error:
                 results.append(Failure(program.id, error.code, str(error)))

@@ -12,7 +12,8 @@ from safetensors.torch import load, save
 import treecaps
 from treecaps.errors import ModelError, UsageError
 from treecaps.models.files import checksum, parse_json, read_file, to_json_bytes, write_files
-from treecaps.models.settings import show
+from treecaps.models.settings import show, to_json
+from treecaps.training.config import TrainingConfig
 from treecaps.training.fitting import Fitting
 
 FORMAT = 1
@@ -139,6 +140,9 @@ def refuse_other(folder: Path, found: Any, run: dict[str, Any]) -> None:
     """Refuse to go on with a training of other data or options."""
     found = found if isinstance(found, dict) else {}
     run = json.loads(json.dumps(run))
+    if isinstance(found.get("training"), dict):
+        # What there was no option for was not done, and that is what its default says.
+        found = {**found, "training": {**to_json(TrainingConfig()), **found["training"]}}
     if found == run:
         return
     old, new = _flatten(found), _flatten(run)

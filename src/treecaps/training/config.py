@@ -66,6 +66,9 @@ class TrainingConfig:
     rename: float = option(
         0.0, "share of the programs that an epoch sees blind: without their names and comments"
     )
+    rewrite: float = option(
+        0.0, "share of the programs that an epoch sees written in another way that means the same"
+    )
     val_share: float = option(0.1, "share of each class for validation, where no other data are")
 
     def __post_init__(self) -> None:
@@ -85,8 +88,9 @@ class TrainingConfig:
         for name in ("learning_rate", "token_rate", "temperature"):
             if (rate := getattr(self, name)) is not None and rate <= 0:
                 raise UsageError(f"{name} must be above 0, not {rate}")
-        if not 0 <= self.rename <= 1:
-            raise UsageError(f"rename must be at least 0 and at most 1, not {self.rename}")
+        for name in ("rename", "rewrite"):
+            if not 0 <= (share := getattr(self, name)) <= 1:
+                raise UsageError(f"{name} must be at least 0 and at most 1, not {share}")
         for name in ("window_dropout", "tokenless", "val_share"):
             if (share := getattr(self, name)) is not None and not 0 <= share < 1:
                 raise UsageError(f"{name} must be at least 0 and below 1, not {share}")

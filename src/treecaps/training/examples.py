@@ -17,7 +17,7 @@ from torch import Tensor
 from treecaps.data.corpus import Corpus
 from treecaps.data.distinct import Longs
 from treecaps.data.forest import Forest
-from treecaps.data.parallel import parse_programs
+from treecaps.data.parallel import Change, parse_programs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, UsageError
 from treecaps.syntax.languages import LANGUAGES
@@ -34,8 +34,8 @@ UNKNOWN = -1
 _NAMED = 5
 
 
-Blinder = Callable[[Sequence[Tree]], Sequence[Tree]]
-"""Returns the trees of the same programs, blind."""
+Teller = Callable[[Sequence[Tree]], Sequence[Tree]]
+"""Returns the trees of the same programs, told in another way."""
 Grow = Callable[[Iterable[Tree], Vocabulary], Forest]
 OnPrepare = Callable[[str, float], None]
 """Called with what is being done before training begins, and the share of it that is."""
@@ -46,12 +46,14 @@ class Examples:
     """Programs and their classes ``[B]``; ``UNKNOWN`` for a class that no network can name.
 
     Args:
-        forest: The programs; if they are there a second time, blind, then after all others.
+        forest: The programs as they are, and again after all others in each of the other ways.
         label: Their classes.
+        ways: In which other ways they are there: ``blind``, ``rewritten``.
     """
 
     forest: Forest
     label: Tensor
+    ways: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.label)
@@ -59,12 +61,16 @@ class Examples:
     @property
     def has_blind(self) -> bool:
         """Whether the programs are there a second time, blind."""
-        return len(self.forest) > len(self.label)
+        return "blind" in self.ways
 
     @property
     def every_label(self) -> Tensor:
         """The classes of all programs of the forest."""
-        return self.label.repeat(2) if self.has_blind else self.label
+        return self.label.repeat(1 + len(self.ways))
+
+    def told(self, way: str, rows: Longs) -> Longs:
+        """Return where programs are in the forest as they are in another way."""
+        return rows + len(self) * (1 + self.ways.index(way))
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,8 @@ def prepare(
     val_share: float,
     seed: int,
     tokens: int = 0,
-    blind: Blinder | None = None,
+    blind: Teller | None = None,
+    rewritten: Teller | None = None,
     known: Vocabulary | None = None,
     similarity: bool = False,
     on_prepare: OnPrepare | None = None,
@@ -154,6 +161,7 @@ def prepare(
         seed: What chance begins with when it is set aside.
         tokens: How many sub-tokens to know.
         blind: Makes the trees blind, where networks are to see them so as well.
+        rewritten: Writes training programs in another way, where they are to be seen so as well.
         known: What networks know already; what the trees have beside it is added.
         similarity: Whether classes only tell what is alike. Those of validation may then be others,
             and programs are set aside in pairs where they can be.
@@ -187,11 +195,12 @@ def prepare(
     if not len(val_label) or (similarity and not _has_pairs(val_label)):
         log.warning("there is nothing to validate with: the networks of the last epoch are kept")
     chosen_trees = Selection(trees, rows)
-    every, val_every = (
-        (seen, blind(seen)) if blind else (seen,) for seen in (chosen_trees, val_trees)
-    )
+    val_ways = {"blind": blind} if blind else {}
+    ways = {**val_ways, **({"rewritten": rewritten} if rewritten else {})}
+    every = [chosen_trees, *(tell(chosen_trees) for tell in ways.values())]
+    val_every = [val_trees, *(tell(val_trees) for tell in val_ways.values())]
 
-    def share_windows(parts: tuple[Sequence[Tree], ...]) -> Forest:
+    def share_windows(parts: Sequence[Sequence[Tree]]) -> Forest:
         watched = _watch(parts, "sharing windows", on_prepare)
         return grow(watched, vocabulary)
 
@@ -205,8 +214,8 @@ def prepare(
         val_trees,
         vocabulary,
         tuple(names),
-        Examples(share_windows(every), torch.from_numpy(label)),
-        Examples(share_windows(val_every), torch.from_numpy(val_label)),
+        Examples(share_windows(every), torch.from_numpy(label), tuple(ways)),
+        Examples(share_windows(val_every), torch.from_numpy(val_label), tuple(val_ways)),
         facts,
     )
 
@@ -222,23 +231,27 @@ def _watch(
         yield tree
 
 
-def blind_trees(
-    trees: Sequence[Tree], frontend: str, comments: bool, on_prepare: OnPrepare | None = None
+def change_trees(
+    trees: Sequence[Tree],
+    change: Change,
+    frontend: str,
+    comments: bool,
+    on_prepare: Callable[[float], None] | None = None,
 ) -> list[Tree]:
-    """Parse programs again without their names and comments; what fails stays as it is."""
+    """Parse programs again after a change of their text; what fails stays as it is."""
     found = list(trees)
     rows = [row for row, tree in enumerate(found) if tree.language in LANGUAGES]
     parsed = parse_programs(
         (Program(str(row), found[row].text, found[row].language) for row in rows),
         frontend,
         comments=comments,
-        blind=True,
+        change=change,
         workers=os.cpu_count() or 1,
     )
     with closing(parsed) as results:
         for row, result in zip(rows, results, strict=True):
             if on_prepare:
-                on_prepare("making programs blind", row / len(found))
+                on_prepare(row / len(found))
             if isinstance(result, Tree):
                 found[row] = result
     return found

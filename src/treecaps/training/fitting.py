@@ -205,15 +205,25 @@ class Fitting:
         self.best, self.history, self.best_epoch = parts["best"], history, best_epoch
 
     def _draw(self, rows: Longs, chance: np.random.Generator) -> Batch:
-        """Return the programs of a step, some blind, without some of their windows and tokens."""
+        """Return the programs of a step, each in some way, without some windows and tokens."""
         examples = self.data.train
-        if examples.has_blind:
-            rows = rows + len(examples) * (chance.random(len(rows)) < self.config.rename)
+        rows = self._tell(rows, chance)
         share = self.schedule.window_dropout
         leave = (lambda windows: chance.random(windows) < share) if share else None
         few = self.schedule.tokenless if examples.forest.bags else 0
         bare = chance.random(len(rows)) < few if few else None
         return Batch.of(examples.forest.select(rows, leave, bare))
+
+    def _tell(self, rows: Longs, chance: np.random.Generator) -> Longs:
+        """Return where in the forest programs are as they are, or blind, or rewritten."""
+        examples, config = self.data.train, self.config
+        if not examples.ways:
+            return rows
+        drawn, told = chance.random(len(rows)), rows
+        chosen = {"blind": drawn < config.rename, "rewritten": drawn >= 1 - config.rewrite}
+        for way in examples.ways:
+            told = np.where(chosen[way], examples.told(way, rows), told)
+        return told
 
     def _learn(self, chance: np.random.Generator, step: Step) -> dict[str, Any]:
         order, programs = self._steps(chance), len(self.data.train)

@@ -14,12 +14,15 @@ import torch
 from torch import Tensor
 
 from treecaps.data.corpus import Corpus
+from treecaps.data.parallel import Change
 from treecaps.errors import TrainingError, UsageError
 from treecaps.models.files import to_json_bytes, write_files
 from treecaps.models.settings import to_json
 from treecaps.models.trained import TrainedModel, spell_parser
 from treecaps.report.page import Report
+from treecaps.syntax.blind import blind
 from treecaps.syntax.frontends import get_frontend
+from treecaps.syntax.rewrite import rewrite
 from treecaps.syntax.tree import Tree
 from treecaps.training.calibrate import calibrate
 from treecaps.training.checkpoint import Checkpoint, refuse_other
@@ -30,7 +33,8 @@ from treecaps.training.examples import (
     Examples,
     Labels,
     OnPrepare,
-    blind_trees,
+    Teller,
+    change_trees,
     prepare,
 )
 from treecaps.training.fitting import Fitting, check_size
@@ -130,6 +134,13 @@ def train(
         preset = replace(preset, network=start.config)
         parser = start.frontend, start.comments
         _compare("the model to start with is for", parser, (frontend, comments))
+
+    def retell(change: Change, what: str) -> Teller:
+        tell = partial(on_prepare, what) if on_prepare else None
+        return partial(
+            change_trees, change=change, frontend=frontend, comments=comments, on_prepare=tell
+        )
+
     data = prepare(
         trees,
         labels,
@@ -138,8 +149,11 @@ def train(
         val_share=preset.training.val_share,
         seed=seed,
         tokens=preset.network.known_tokens,
-        blind=partial(blind_trees, frontend=frontend, comments=comments, on_prepare=on_prepare)
+        blind=retell(blind, "making programs blind")
         if preset.training.rename and preset.network.sees_names
+        else None,
+        rewritten=retell(partial(rewrite, seed=seed), "rewriting programs")
+        if preset.training.rewrite
         else None,
         known=start.vocabulary if start else None,
         similarity=preset.training.task == "similarity",

@@ -1,0 +1,147 @@
+"""Training on programs that are written in another way."""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.training.examples import example_labels, example_trees, small
+from treecaps.errors import UsageError
+from treecaps.models.trained import TrainedModel
+from treecaps.nn.batch import Batch
+from treecaps.syntax.blind import blind
+from treecaps.syntax.parse import parse_code
+from treecaps.syntax.program import Program
+from treecaps.syntax.rewrite import rewrite
+from treecaps.syntax.tree import Tree
+from treecaps.training.config import TrainingConfig
+from treecaps.training.examples import Data, prepare
+from treecaps.training.fitting import Fitting
+from treecaps.training.presets import get_preset
+from treecaps.training.trainer import Interrupted, train
+
+
+def one_by_one(change: Callable[[Program], Program], trees: Sequence[Tree]) -> list[Tree]:
+    """Change programs the slow way."""
+    programs = (Program("x", tree.text, tree.language) for tree in trees)
+    return [parse_code(change(each).text, each.language) for each in programs]
+
+
+rewritten = partial(one_by_one, partial(rewrite, seed=0))
+
+
+@cache
+def data() -> Data:
+    preset = small()
+    return prepare(
+        example_trees(),
+        example_labels(),
+        None,
+        grow=preset.network.forest,
+        val_share=0.2,
+        seed=0,
+        blind=partial(one_by_one, blind),
+        rewritten=rewritten,
+    )
+
+
+def test_training_programs_are_there_in_three_ways_and_others_in_two() -> None:
+    train_data, val = data().train, data().val
+    assert train_data.ways == ("blind", "rewritten")
+    assert len(train_data.forest) == len(train_data.every_label) == 3 * len(train_data)
+    assert val.ways == ("blind",)
+    assert val.has_blind
+    assert len(val.forest) == len(val.every_label) == 2 * len(val)
+    alone = small().network.forest(rewritten(data().trees), data().vocabulary)
+    rows = train_data.told("rewritten", np.arange(len(train_data)))
+    whole = train_data.forest.select(rows)
+    np.testing.assert_array_equal(whole.offsets, alone.offsets)
+    np.testing.assert_array_equal(np.sort(whole.count), np.sort(alone.count))
+    assert whole.languages == alone.languages
+    plain = train_data.forest.select(np.arange(len(train_data)))
+    assert not np.array_equal(np.sort(plain.count), np.sort(whole.count))
+
+
+@pytest.mark.parametrize(
+    ("rename", "rewriting", "shares"),
+    [
+        (0.5, 0.25, (0.25, 0.5, 0.25)),
+        (0, 1, (0, 0, 1)),
+        (0.5, 1, (0, 0, 1)),
+        (1, 0, (0, 1, 0)),
+        (0, 0, (1, 0, 0)),
+    ],
+)
+def test_an_epoch_sees_the_shares_that_were_asked_for(
+    rename: float, rewriting: float, shares: tuple[float, ...]
+) -> None:
+    fitting = Fitting(small(f"rename={rename}", f"rewrite={rewriting}"), data(), 0)
+    rows = np.tile(np.arange(len(data().train)), 100)
+    way, program = np.divmod(fitting._tell(rows, np.random.default_rng(0)), len(data().train))
+    np.testing.assert_array_equal(program, rows)
+    found = np.bincount(way, minlength=3) / len(rows)
+    np.testing.assert_allclose(found, shares, atol=0.03 if rename == 0.5 else 0)
+
+
+def test_a_step_is_shown_what_was_rewritten() -> None:
+    fitting = Fitting(small("rewrite=1", "rename=0", "tokenless=0"), data(), 0)
+    network, examples, rows = fitting.network.eval(), data().train, np.arange(20)
+    shown, wanted, plain = (
+        network(batch).scores
+        for batch in (
+            fitting._draw(rows, np.random.default_rng(0)),
+            Batch.of(examples.forest.select(examples.told("rewritten", rows))),
+            Batch.of(examples.forest.select(rows)),
+        )
+    )
+    assert torch.equal(shown, wanted)
+    assert not torch.equal(shown, plain)
+
+
+def test_the_same_training_again_and_after_an_interruption(tmp_path: Path) -> None:
+    trees, labels = example_trees(), example_labels()
+    preset = small("rewrite=0.5", "epochs=2")
+    model = train(trees, labels, preset=preset)
+    assert model.fingerprint() == train(trees, labels, preset=preset).fingerprint()
+    assert model.fingerprint() != train(trees, labels, preset=small("epochs=2")).fingerprint()
+    assert "validation_accuracy_blind" not in model.card["figures"]
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        train(trees, labels, preset=preset, folder=tmp_path / "model", on_epoch=stop)
+    again = train(trees, labels, preset=preset, folder=tmp_path / "model", resume=True)
+    assert again.fingerprint() == model.fingerprint()
+
+
+def test_trainings_from_before_there_was_rewriting_go_on(tmp_path: Path) -> None:
+    trees, labels, preset = example_trees(), example_labels(), small("epochs=2")
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    folder = tmp_path / "model"
+    with pytest.raises(Interrupted):
+        train(trees, labels, preset=preset, folder=folder, on_epoch=stop)
+    (path,) = folder.rglob("state.json")
+    state = json.loads(path.read_text())
+    del state["run"]["training"]["rewrite"]
+    path.write_text(json.dumps(state))
+    with pytest.raises(UsageError, match=r"begun with rewrite 0\.0 instead of 0\.5"):
+        train(trees, labels, preset=small("epochs=2", "rewrite=0.5"), folder=folder, resume=True)
+    model = train(trees, labels, preset=preset, folder=folder, resume=True)
+    assert model.fingerprint() == train(trees, labels, preset=preset).fingerprint()
+    assert TrainedModel.load(folder).fingerprint() == model.fingerprint()
+
+
+def test_it_is_off_but_for_similarity() -> None:
+    assert TrainingConfig().rewrite == 0
+    assert get_preset("default").training.rewrite == 0
+    assert get_preset("default", task="similarity").training.rewrite == 0.25
+    with pytest.raises(UsageError, match="rewrite must be at least 0 and at most 1, not 2"):
+        TrainingConfig(rewrite=2.0)
