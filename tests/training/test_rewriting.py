@@ -139,9 +139,9 @@ def test_trainings_from_before_there_was_rewriting_go_on(tmp_path: Path) -> None
     assert TrainedModel.load(folder).fingerprint() == model.fingerprint()
 
 
-def test_it_is_off_but_for_similarity() -> None:
+def test_it_is_off_by_default() -> None:
     assert TrainingConfig().rewrite == 0
     assert get_preset("default").training.rewrite == 0
-    assert get_preset("default", task="similarity").training.rewrite == 0.25
+    assert get_preset("default", task="similarity").training.rewrite == 0
     with pytest.raises(UsageError, match="rewrite must be at least 0 and at most 1, not 2"):
         TrainingConfig(rewrite=2.0)

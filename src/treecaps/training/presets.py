@@ -112,7 +112,6 @@ def for_similarity(preset: Preset) -> Preset:
         # Classes that nobody has seen are to come: less may be learned by heart.
         window_dropout=0.5,
         tokenless=0.25,
-        rewrite=0.25,
         token_rate=10.0,
     )
     return replace(preset, training=training)
