@@ -80,7 +80,8 @@ OTHERS = {
         _TRAINING,
     ),
     "bi-dtbcnn": Preset(
-        BiDTBCNNConfig(nodes="kinds+tokens", vector_size=64, convolutions=(128, 128), dropout=0.3),
+        # Nothing is left out: two vectors without different entries of theirs are always apart.
+        BiDTBCNNConfig(nodes="kinds+tokens", vector_size=64, convolutions=(128, 128)),
         _TRAINING,
     ),
     "capsgnn": Preset(CapsGNNConfig(nodes="kinds+tokens", vector_size=64), _TRAINING),
