@@ -66,7 +66,7 @@ def test_index_search_and_clones(
     ("words", "message"),
     [
         (["gcd.c", "--lines", "100-200"], "there are no lines 100-200: the program has lines 1-"),
-        (["gcd.c", "--lines", "x"], "--lines wants two numbers such as 10-40, not 'x'"),
+        (["gcd.c", "--lines", "x"], "lines are two numbers such as 10-40, not 'x'"),
         (["gcd.c", "--lines", "1-2", "--functions"], "exclude each other"),
         (["gcd.c", "--language", "klingon"], "klingon"),
         (["empty.c"], "is empty: there is nothing to search for"),

@@ -1,9 +1,11 @@
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -298,6 +300,60 @@ def test_killed_at_any_moment_it_is_the_old_or_the_new(tmp_path: Path) -> None:
     embedded = [count for *_, count in killed]
     assert embedded[0] > embedded[-1]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["index", "model", "programs"]
+
+
+def test_killed_from_outside_it_is_finished_by_the_next(tmp_path: Path) -> None:
+    model = save_small_model(tmp_path / "model")
+    folder, path = tmp_path / "programs", tmp_path / "index"
+    for number in range(12):
+        shutil.copytree(PROGRAMS, folder / str(number))
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
+    for number, file in enumerate(files):
+        file.write_bytes(file.read_bytes() + b"\n" * number)  # or all would have the same contents
+    words = [*_COMMAND, "index", str(folder), "--out", str(path), "--model", str(model)]
+
+    def look() -> tuple[int, int] | None:
+        return (path.stat().st_size, path.stat().st_mtime_ns) if path.exists() else None
+
+    # As soon as the file is there, and twice as soon as something is written to it.
+    for _ in range(3):
+        before, until = look(), time.monotonic() + 120
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            while look() == before:
+                assert process.poll() is None, process.communicate()
+                assert time.monotonic() < until
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
+        with pytest.raises(SearchError, match=r"was never finished; go on with: treecaps index"):
+            Index.open(path)
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{path}: ")
+    assert len(names_of(Index.open(path))) == len(files)
+    assert update_index(folder, path, model=model).embedded == 0
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["index", "model", "programs"]
+
+
+def test_without_room_the_index_stays_what_it_was(tmp_path: Path) -> None:
+    model = save_small_model(tmp_path / "model")
+    folder, path = copy_programs(tmp_path / "programs"), tmp_path / "index"
+    update_index(folder, path, model=model, workers=1)
+    old = names_of(Index.open(path))
+    shutil.copytree(PROGRAMS, folder / "more")
+    size = path.stat().st_size
+
+    def leave_no_room() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    words = ["index", str(folder), "--out", str(path), "--model", str(model), "--workers", "1"]
+    done = subprocess.run(
+        _COMMAND + words, capture_output=True, text=True, check=False, preexec_fn=leave_no_room
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"treecaps: error: cannot write {path}: ")
+    assert done.stderr.endswith("the index is as it was, make room or choose another place\n")
+    assert done.stderr.count("\n") == 1
+    assert names_of(Index.open(path)) == old
 
 
 def names_of(index: Index) -> set[str]:

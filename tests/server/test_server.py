@@ -1,10 +1,12 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,6 +78,64 @@ def test_search_finds_what_was_indexed(server: Running) -> None:
     each = server.post("search", {**program(GCD), "functions": True, "top": 2}).json()
     assert [(one["function"], len(one["matches"])) for one in each] == [("gcd", 2), ("main", 2)]
     assert each[1]["matches"][0]["function"] == "main"
+
+
+def test_lines_of_a_program_are_searched_for(server: Running) -> None:
+    body = {**program(GCD), "top": 1}
+    for lines, function in ("5-13", "gcd"), ("15-26", "main"):
+        (match,) = server.post("search", {**body, "lines": lines}).json()["matches"]
+        assert (match["function"], match["similarity"]) == (function, 1.0)
+    for wrong, status, said in (
+        ({"lines": "5 to 13"}, 422, "lines: string should match pattern"),
+        ({"lines": "5-13", "functions": True}, 422, "the body: lines and functions exclude each"),
+        ({"lines": "900"}, 404, "there are no lines 900-900: the program has lines 1-26"),
+    ):
+        refused = server.post("search", {**body, **wrong})
+        assert refused.status_code == status
+        assert refused.json()["error"]["message"].startswith(said)
+
+
+def test_an_index_is_followed(model_folder: Path, tmp_path: Path) -> None:
+    folder, index = tmp_path / "programs", tmp_path / "index"
+    shutil.copytree(PROGRAMS / "gcd", folder)
+
+    def bring_up_to_date() -> None:
+        update_index(folder, index, model=model_folder, workers=1)
+
+    bring_up_to_date()
+    with serving("--model", model_folder, "--index", index) as running:
+
+        def found() -> set[str]:
+            answer = running.post("search", {**program(GCD), "top": 100}).json()
+            return {match["path"] for match in answer["matches"]}
+
+        def wait_for(paths: set[str]) -> None:
+            until = time.monotonic() + 60
+            while found() != paths:
+                assert time.monotonic() < until, found()
+                time.sleep(0.1)
+            assert running.get("v1/about").json()["index"]["files"] == len(paths)
+
+        every = {path.name for path in folder.iterdir()}
+        assert found() == every
+        (folder / "gcd.c").rename(folder / "divisor.c")
+        bring_up_to_date()
+        wait_for(every - {"gcd.c"} | {"divisor.c"})
+        shutil.rmtree(folder)
+        folder.mkdir()
+        bring_up_to_date()
+        wait_for(set())
+        shutil.copy(GCD, folder)
+        bring_up_to_date()
+        wait_for({"gcd.c"})
+        # What is no index any more does not take away what was read.
+        index.write_bytes(b"no index")
+        assert running.process.stderr is not None
+        assert running.process.stderr.readline() == (
+            f"treecaps: {index} is no index; make one: treecaps index DIR --out INDEX;"
+            " searching it as it was\n"
+        )
+        assert found() == {"gcd.c"}
 
 
 def test_many_at_once_get_the_answers_of_one_by_one(server: Running) -> None:

@@ -1,6 +1,5 @@
 """``treecaps search``."""
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ from treecaps.errors import Failure, UsageError
 
 if TYPE_CHECKING:
     from treecaps.search.index import Match
-    from treecaps.search.query import Lines
 
 
 @click.command("search")
@@ -45,7 +43,9 @@ def command(
     FILE may be - for standard input, which needs --language. Each line names what was found: its
     file and line, the function, how alike both are (1: the same) and its language.
     """
-    chosen = _parse_lines(lines) if lines else None
+    from treecaps.search.query import Lines, select
+
+    chosen = Lines.parse(lines) if lines else None
     if chosen and functions:
         raise UsageError("--lines and --functions exclude each other: leave one out")
     program = read_input(file, None, language, max_bytes)
@@ -56,7 +56,6 @@ def command(
     import torch
 
     from treecaps.search.index import Index
-    from treecaps.search.query import select
     from treecaps.syntax.functions import find_functions
     from treecaps.syntax.parse import loaded_frontend
 
@@ -98,13 +97,3 @@ def tell_match(match: "Match") -> str:
     """Return a match as a line of text."""
     where = f"{match.path}:{match.line}" if match.line else match.path
     return f"{where} {match.function or '(file)'} {match.similarity:.2f} {match.language}"
-
-
-def _parse_lines(text: str) -> "Lines":
-    from treecaps.search.query import Lines
-
-    numbers = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", text)
-    if not numbers:
-        raise UsageError(f"--lines wants two numbers such as 10-40, not {text!r}")
-    first, last = numbers.groups()
-    return Lines(int(first), int(last or first))

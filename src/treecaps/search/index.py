@@ -86,6 +86,7 @@ class Index:
         self.model: str = about["model"]
         self.folder = Path(about["folder"])
         self.functions: bool = about["functions"]
+        self.checksum: str = about["checksum"]
         self.rows = rows
         self.vectors = vectors
         self.embedder = embedder

@@ -1,5 +1,6 @@
 """What is searched for: a file, some lines of one, or its functions."""
 
+import re
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -9,12 +10,24 @@ from treecaps.errors import UsageError
 from treecaps.syntax.functions import find_functions
 from treecaps.syntax.tree import Tree
 
+LINES = r"([0-9]{1,9})(?:-([0-9]{1,9}))?"
+"""What ``Lines.parse`` reads."""
+
 
 class Lines(NamedTuple):
     """Lines of a program, both from 1 and included."""
 
     first: int
     last: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Lines":
+        """Read lines as people write them: ``10-40``, or one number."""
+        numbers = re.fullmatch(LINES, text)
+        if not numbers:
+            raise UsageError(f"lines are two numbers such as 10-40, not {text!r}")
+        first, last = numbers.groups()
+        return cls(int(first), int(last or first))
 
 
 def select(tree: Tree, lines: Lines | None = None, *, functions: bool) -> Tree:

@@ -102,10 +102,17 @@ def _add_answers(app: FastAPI, engine: Engine) -> None:
         "/v1/search",
         schema.SearchAnswer | list[schema.SearchAnswer],
         "Find what is most like a program",
-        {404: {"model": schema.ErrorAnswer, "description": "The server has no index."}},
+        {
+            404: {
+                "model": schema.ErrorAnswer,
+                "description": "The server has no index, or the program no such lines.",
+            }
+        },
     )
     async def search(request: schema.SearchRequest) -> Response:
-        found = await engine.search(request.source(), request.top, request.with_code)
+        found = await engine.search(
+            request.source(), request.top, request.chosen(), request.with_code
+        )
         return JSONResponse(found if request.functions else found[0])
 
     @post("/v1/language", schema.LanguageAnswer, "Tell the language of a program")
@@ -114,13 +121,12 @@ def _add_answers(app: FastAPI, engine: Engine) -> None:
 
 
 def _add_rest(app: FastAPI, engine: Engine, metrics: Metrics, name: str) -> None:
-    index, limits = engine.index, engine.limits
+    limits = engine.limits
     about = {
         "treecaps": treecaps.__version__,
         "model": name,
         "labels": list(engine.model.labels),
         "languages": sorted(LANGUAGES),
-        "index": None if index is None else {"files": index.files, "entries": len(index)},
         "limits": {
             "max_bytes": limits.max_bytes,
             "max_nodes": limits.max_nodes,
@@ -136,7 +142,9 @@ def _add_rest(app: FastAPI, engine: Engine, metrics: Metrics, name: str) -> None
     @app.get("/v1/about", response_model=schema.About, tags=["v1"])
     async def tell_about() -> Response:
         """Tell what the server is made of: model, classes, languages, limits."""
-        return JSONResponse(about)
+        index = engine.index
+        size = None if index is None else {"files": index.files, "entries": len(index)}
+        return JSONResponse({**about, "index": size})
 
     @app.get("/healthz", response_model=schema.Health, tags=["server"])
     async def tell_health() -> Response:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from treecaps.errors import Failure
+from treecaps.errors import Failure, UsageError
 from treecaps.explanation.attribution import MOST_NODES, Method
 from treecaps.explanation.explanation import explain
 from treecaps.inference.classify import Classification, answer_all
@@ -16,8 +16,9 @@ from treecaps.inference.embed import Embedder, Embedding
 from treecaps.inference.pieces import Piece
 from treecaps.models.trained import TrainedModel
 from treecaps.search.index import Index, Match
-from treecaps.search.query import select
+from treecaps.search.query import Lines, select
 from treecaps.server.batching import Batcher
+from treecaps.server.following import FollowedIndex
 from treecaps.server.limits import Limits, RefusedError, refuse
 from treecaps.server.metrics import Metrics
 from treecaps.server.parsing import Parsers, Source
@@ -46,15 +47,16 @@ class Engine:
 
     Args:
         model: What answers.
-        index: What is searched; nothing by default.
+        followed: What is searched, if anything.
         limits: How much it takes on.
         metrics: Is told what it does.
     """
 
     def __init__(
-        self, model: TrainedModel, index: Index | None, limits: Limits, metrics: Metrics
+        self, model: TrainedModel, followed: FollowedIndex | None, limits: Limits, metrics: Metrics
     ) -> None:
-        self.model, self.index, self.limits = model, index, limits
+        self.model, self.limits = model, limits
+        self._followed = followed
         self._embedder = Embedder(model)
         self._metrics = metrics
         self._parsers = Parsers(model.frontend, model.comments, limits.max_nodes, limits.workers)
@@ -62,11 +64,18 @@ class Engine:
         # An explanation takes as long as many answers, which need not wait for it.
         self._explainer = Batcher(self._explain, 1)
 
+    @property
+    def index(self) -> Index | None:
+        """What is searched, as it is now."""
+        return self._followed.current if self._followed else None
+
     def close(self) -> None:
         """Finish what is under way, and end threads and processes."""
         self._network.close()
         self._explainer.close()
         self._parsers.close()
+        if self._followed:
+            self._followed.close()
 
     async def classify(self, source: Source, top: int) -> list[Classification]:
         """Tell the class of a program, or of each of its functions."""
@@ -78,8 +87,10 @@ class Engine:
         job = _Job("vectors", await self._parse(source))
         return await self._network.answer(job) if job.pieces else []
 
-    async def search(self, source: Source, top: int, with_code: bool) -> list[Plain]:
-        """Find what is most like a program, as plain values for JSON."""
+    async def search(
+        self, source: Source, top: int, lines: Lines | None, with_code: bool
+    ) -> list[Plain]:
+        """Find what is most like a program or some of its lines, as plain values for JSON."""
         index = self.index
         if index is None:
             raise RefusedError(
@@ -88,7 +99,10 @@ class Engine:
         pieces = await self._parse(source)
         if not source.functions:
             ((name, tree, *_),) = pieces
-            pieces = [Piece(name, select(tree, functions=index.functions))]
+            try:
+                pieces = [Piece(name, select(tree, lines, functions=index.functions))]
+            except UsageError as error:
+                raise RefusedError(404, "no-lines", str(error)) from None
         found: list[list[Match]] = []
         if pieces:
             found = await self._network.answer(_Job("matches", pieces, top))
@@ -175,10 +189,10 @@ class Engine:
             if job.want == "classes":
                 answer[:] = [replace(one, top=one.top[: job.top]) for one in answer]
         searching = [number for number, job in enumerate(jobs) if job.want == "matches"]
-        if searching and self.index:
+        if searching and (index := self.index) is not None:
             vectors = np.stack([one.vector for number in searching for one in answers[number]])
             most = max(jobs[number].top for number in searching)
-            found = iter(self.index.search_many(vectors, most))
+            found = iter(index.search_many(vectors, most))
             for number in searching:
                 answers[number] = [next(found)[: jobs[number].top] for _ in answers[number]]
 

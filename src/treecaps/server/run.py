@@ -47,19 +47,19 @@ def serve(
         from treecaps.inference.embed import Embedder
         from treecaps.models.trained import load
         from treecaps.nn.memory import keep_memory
-        from treecaps.search.index import Index
         from treecaps.server.app import create_app
         from treecaps.server.engine import Engine
+        from treecaps.server.following import FollowedIndex
         from treecaps.server.gate import Gate
         from treecaps.server.metrics import Metrics
 
         torch.set_num_threads(1)  # the other cores parse
         keep_memory()
         loaded = load(model)
-        found = Index.open(index, Embedder(loaded)) if index else None
+        followed = FollowedIndex(index, Embedder(loaded)) if index else None
         import_module("captum.attr")  # for explanations, with all else that takes time to load
         metrics = Metrics()
-        engine = Engine(loaded, found, limits, metrics)
+        engine = Engine(loaded, followed, limits, metrics)
         app = create_app(engine, metrics, Path(model).name)
         paths = [path for route in app.routes if (path := getattr(route, "path", None))]
         address = listener.getsockname()

@@ -1,11 +1,20 @@
 """Requests and answers, as the OpenAPI description shows them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
 from treecaps.errors import UsageError
 from treecaps.explanation.attribution import Method
+from treecaps.search.query import LINES, Lines
 from treecaps.server.parsing import Source
 from treecaps.syntax.languages import LANGUAGES, language_named
 
@@ -95,15 +104,41 @@ class ExplainRequest(_Request):
 
 
 class SearchRequest(_Request):
-    """A program whose like is searched for."""
+    """A program whose like is searched for, by lines or by functions, not both."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "not": {
+                "required": ["lines", "functions"],
+                "properties": {"lines": {"type": "string"}, "functions": {"const": True}},
+            }
+        }
+    )
 
     top: Annotated[_Top, Field(description="How many matches, best first.")] = 10
     functions: Annotated[
         bool, Field(description="Whether to search for each function by itself, with a list.")
     ] = False
+    lines: Annotated[
+        str | None,
+        Field(
+            pattern=f"^{LINES}$",
+            description="Which of its lines to search for, such as 10-40; all by default.",
+        ),
+    ] = None
     with_code: Annotated[
         bool, Field(description="Whether to give the code of matches, as far as it is unchanged.")
     ] = False
+
+    @model_validator(mode="after")
+    def _check_lines(self) -> Self:
+        if self.lines and self.functions:
+            raise ValueError("lines and functions exclude each other: leave one out")
+        return self
+
+    def chosen(self) -> Lines | None:
+        """Return the lines to search for, if not all."""
+        return Lines.parse(self.lines) if self.lines else None
 
 
 class Candidate(BaseModel):
