@@ -38,7 +38,7 @@ def main() -> None:
         folder = Path(temporary)
         files = write_files(options.data, options.programs, folder)
         rounds = [measure(folder, options.model) for _ in range(options.rounds)]
-        one = [measure(files[0], options.model) for _ in range(options.rounds)]
+        one = [measure(next(iter(files)), options.model) for _ in range(options.rounds)]
     seconds = median(taken["seconds"] for taken in rounds)
     result = {
         "data": options.data.parent.name,
@@ -58,9 +58,9 @@ def main() -> None:
         print(f"one file: {result['one_file_seconds']} s")
 
 
-def write_files(data: Path, most: int, folder: Path) -> list[Path]:
-    """Write programs to files named as their languages ask for."""
-    files = []
+def write_files(data: Path, most: int, folder: Path) -> dict[Path, str]:
+    """Write programs to files named as their languages ask for, and return these with labels."""
+    files = {}
     with gzip.open(data, "rt", encoding="utf-8") as file:
         lines = list(file)
     chosen = random.Random(0).sample(lines, min(most, len(lines)))
@@ -70,7 +70,7 @@ def write_files(data: Path, most: int, folder: Path) -> list[Path]:
         path = folder / f"{number % 100:02}" / f"{number}{ending}"
         path.parent.mkdir(exist_ok=True)
         path.write_text(program["code"], encoding="utf-8", errors="replace")
-        files.append(path)
+        files[path] = program["label"]
     return files
 
 

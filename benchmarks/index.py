@@ -158,7 +158,7 @@ class _Treecaps(_Kind):
         from treecaps.search.store import open_to_read
 
         with open_to_read(self.home / "index") as store:
-            return Index._read(store, store.files(), Embedder())
+            return Index.read(store, store.files(), Embedder())
 
     def search(self, query: Vectors) -> Iterable[int]:
         return [int(match.path) for match in self.index.search(query, _TOP)]

@@ -108,16 +108,17 @@ class Index:
             files = store.files()
             embedder = embedder or load_embedder(store.about["model"], path)
             check_made_by(store.about, embedder, path)
-            return cls._read(store, files, embedder, step)
+            return cls.read(store, files, embedder, step)
 
     @classmethod
-    def _read(
+    def read(
         cls,
         store: Store,
         files: dict[str, File],
         embedder: Embedder,
         step: Step | None = None,
     ) -> "Index":
+        """Read what a store has of these files, whoever made it."""
         keys = {path: file.key for path, file in files.items()}
         paths = defaultdict(list)
         for path, key in keys.items():
