@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import stdev
 from typing import Any
 
 from treecaps.models.architectures import ARCHITECTURES
@@ -35,6 +36,7 @@ WORDS = (
 )
 """Data, and what they are called."""
 VECTORS = ("parent", "coding", "word2vec", "random")
+SIDES = ("as is", "blind")
 TABLE_2 = (
     ("dynamic max pooling instead of variable-to-static routing", "max-pooling", "83.43"),
     ("D_cc = 4", "code-size-4", "90.90"),
@@ -187,6 +189,59 @@ def models() -> str:
     return table(("model", *accuracies, "trains on", "classifies", "parameters"), rows)
 
 
+def retrieval() -> str:
+    found = load("retrieval-poj104")
+    rows = []
+    for name, row in found["map_at_r"].items():
+        texts = [f"{row[side]:.1f}" for side in SIDES]
+        if name.startswith("trained") and len(found["seeds"]) > 1:
+            every = [[one[side] for one in found["seeds"]] for side in SIDES]
+            texts = [f"{text} ± {stdev(some):.1f}" for text, some in zip(texts, every, strict=True)]
+        rows.append([name, *texts])
+    return table(("MAP@R in per cent", *SIDES), rows)
+
+
+def index() -> str:
+    rows = []
+    for name, row in load("index-atlas-poj104")["kinds"].items():
+        low, high = row["query_ms_5_to_95"]
+        replaced = row["replace_1000_seconds"]
+        rows.append(
+            [
+                name,
+                f"{row['build_seconds']:.1f} s",
+                f"{row['query_ms']:.1f} ms ({low:.1f}-{high:.1f})",
+                f"{row['recall_at_10']:.3f}",
+                f"{row['megabytes']:,.0f} MB",
+                "-" if replaced is None else f"{replaced:.1f} s",
+            ]
+        )
+    return table(("kind", "build", "search", "recall@10", "on disk", "replace 1,000"), rows)
+
+
+def serve() -> str:
+    rows = []
+    for clients, found in load("serve")["clients"].items():
+        ratio = found["ratio"]
+        text = f"{ratio['median']:.1f} ({ratio['least']:.1f}-{ratio['most']:.1f})"
+        for side, word in (("batched", "together"), ("unbatched", "one by one")):
+            row = found[side]
+            times = [f"{row[key]:,.0f} ms" for key in ("p50_ms", "p95_ms", "p99_ms")]
+            alone = side == "unbatched"
+            rows.append(
+                [
+                    "" if alone else clients,
+                    word,
+                    f"{row['requests_per_second']:,.0f}",
+                    "" if alone else text,
+                    *times,
+                    f"{row['cpu_ms']:.1f} ms",
+                ]
+            )
+    header = ("clients", "programs looked at", "requests/s", "ratio", "50th percentile", "95th")
+    return table((*header, "99th", "processor time a request"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "engine": engine,
     "sizes": sizes,
@@ -196,6 +251,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "models": models,
     "paper": paper,
     "table 2": table2,
+    "retrieval": retrieval,
+    "index": index,
+    "serve": serve,
 }
 
 
