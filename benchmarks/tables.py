@@ -262,9 +262,9 @@ def main() -> None:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for name, make in TABLES.items():
-            place = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=\n<!-- end -->)", re.DOTALL)
+            place = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end -->)", re.DOTALL)
             if place.search(text):
-                text = place.sub(make().replace("\\", r"\\"), text)
+                text = place.sub(make().replace("\\", r"\\") + "\n", text)
                 written.add(name)
         page.write_text(text, encoding="utf-8")
     if missing := set(TABLES) - written:
