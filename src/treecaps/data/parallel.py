@@ -212,7 +212,13 @@ def _parse_carefully(
 
 def _kill(pool: ProcessPoolExecutor | None) -> None:
     """End a pool's workers at once: after an interruption nobody waits for their work."""
-    for process in list(((pool and pool._processes) or {}).values()):
+    if not pool:
+        return
+    # Of one that dies in the midst of a result, the pool would wait for the rest for ever, as long
+    # as anybody could write it, this process among them.
+    if pool._result_queue is not None:  # as it is after the pool has been shut down
+        pool._result_queue._writer.close()  # type: ignore[attr-defined]
+    for process in list((pool._processes or {}).values()):
         process.kill()
 
 
