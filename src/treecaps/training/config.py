@@ -99,7 +99,11 @@ class TrainingConfig:
         """Return what is chosen by the number of training programs, where it is not set."""
         # Up to 640 programs are seen 25,600 times in all, more of them more often in all.
         ratio = 640 / programs
-        epochs = round(min(max(40 * max(ratio, math.sqrt(ratio)), 8), 400))
+        often = max(40 * max(ratio, math.sqrt(ratio)), 8)
+        if self.task == "similarity":
+            # What classes have in common is learned soon, and then the classes by heart.
+            often = max(160 * ratio, 4)
+        epochs = round(min(often, 400))
         # Among few programs most words are rare and hardly learn otherwise; among many, vectors
         # that learn so fast never come to rest. And there is less to fear from learning by heart.
         few = min(1, _FEW / programs)

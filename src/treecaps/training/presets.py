@@ -109,9 +109,9 @@ def for_similarity(preset: Preset) -> Preset:
         preset.training,
         task="similarity",
         # Chosen on problems that were not learned from; docs/similarity.md has what was tried.
-        batch_size=32,
-        alike=4,
-        temperature=0.2,
+        batch_size=128,
+        learning_rate=1e-2,
+        temperature=0.3,
         # Classes that nobody has seen are to come: less may be learned by heart.
         window_dropout=0.5,
         tokenless=0.1,
