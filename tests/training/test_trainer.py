@@ -640,7 +640,7 @@ def test_few_programs_are_seen_more_often() -> None:
     assert found == [400, 400, 80, 40, 27, 8]
     config = TrainingConfig(epochs=None, task="similarity")
     found = [config.for_programs(count).epochs for count in counts]
-    assert found == [400, 400, 320, 160, 73, 4]
+    assert found == [400, 400, 320, 160, 73, 8]
     assert TrainingConfig(epochs=3).for_programs(50).epochs == 3
     moments: list[Moment] = []
     model = learn(small("epochs=none", "batch_size=64", "patience=1"), on_step=moments.append)

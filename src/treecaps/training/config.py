@@ -101,8 +101,8 @@ class TrainingConfig:
         ratio = 640 / programs
         often = max(40 * max(ratio, math.sqrt(ratio)), 8)
         if self.task == "similarity":
-            # What classes have in common is learned soon, and then the classes by heart.
-            often = max(160 * ratio, 4)
+            # Steps are larger, and as many are needed.
+            often = max(160 * ratio, 8)
         epochs = round(min(often, 400))
         # Among few programs most words are rare and hardly learn otherwise; among many, vectors
         # that learn so fast never come to rest. And there is less to fear from learning by heart.

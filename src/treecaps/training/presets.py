@@ -108,13 +108,11 @@ def for_similarity(preset: Preset) -> Preset:
     training = replace(
         preset.training,
         task="similarity",
-        # Chosen on problems that were not learned from; docs/similarity.md has what was tried.
+        # The others of a batch are what a program is told from: many of them, of many classes.
         batch_size=128,
-        learning_rate=1e-2,
-        temperature=0.3,
         # Classes that nobody has seen are to come: less may be learned by heart.
         window_dropout=0.5,
-        tokenless=0.1,
+        tokenless=0.25,
         token_rate=10.0,
     )
     return replace(preset, training=training)
