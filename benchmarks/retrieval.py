@@ -103,6 +103,7 @@ def main() -> None:
         if not seed:
             rows["untrained"] = both(score_model, forget(model))
         trained.append(both(score_model, model))
+        print(f"seed {seed}: {trained[-1]}", file=sys.stderr, flush=True)
     rows["trained for similarity"] = {
         name: round(mean(one[name] for one in trained), 2) for name in ("as is", "blind")
     }
