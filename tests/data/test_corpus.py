@@ -139,7 +139,10 @@ def test_files_that_are_none_and_names_that_are_no_text_fail_alone(tmp_path: Pat
     (folder / "zero.c").symlink_to("/dev/zero")
     (folder / os.fsdecode(b"x\xff.c")).write_text("int a;")
     corpus = Corpus.build(tmp_path / "data")
-    assert (corpus.ids, corpus.labels) == (["c?/x?.c"], ["c?"])
+    assert (corpus.ids, corpus.labels) == (
+        ["c\N{REPLACEMENT CHARACTER}/x\N{REPLACEMENT CHARACTER}.c"],
+        ["c\N{REPLACEMENT CHARACTER}"],
+    )
     assert [failure.code for failure in corpus.failures] == ["unreadable"] * 2
 
 

@@ -1,7 +1,5 @@
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
@@ -96,28 +94,3 @@ def test_an_error_of_the_reader_reaches_the_caller() -> None:
 
 def test_no_programs_make_no_batches() -> None:
     assert list(parse_in_batches([], "tree-sitter", False, {}, 2)) == []
-
-
-_KILLED = """
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
-from treecaps.data import parallel
-
-def read():
-    return int(Path("/proc/self/io").read_text().split()[1])
-
-begun = read()
-pool = ProcessPoolExecutor(1)
-result = pool.submit(bytes, 1 << 29)
-while read() - begun < 1 << 26:
-    assert not result.done()
-parallel._kill(pool)
-pool.shutdown()
-print(type(result.exception()).__name__)
-"""
-
-
-def test_a_worker_killed_in_the_midst_of_a_result_is_not_waited_for() -> None:
-    words = [sys.executable, "-c", _KILLED]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout == "BrokenProcessPool\n"

@@ -1,15 +1,11 @@
 """Parsing many programs in several processes, in order and in bounded memory."""
 
 import gc
-import multiprocessing
-import os
-import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +13,12 @@ import pyarrow as pa
 
 from treecaps.errors import Failure, ProgramError
 from treecaps.syntax.frontends import get_frontend
-from treecaps.syntax.frontends.base import Frontend
+from treecaps.syntax.frontends.base import Frontend, describe_timeout, time_limit
 from treecaps.syntax.languages import LANGUAGES, Language, register
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Ints, Tree
+from treecaps.text import replace_surrogates
+from treecaps.workers import Timer, WorkerLostError, WorkerPool
 
 _NOTHING = np.zeros(0, np.int32)
 _INTS = pa.list_(pa.int32())
@@ -54,6 +52,8 @@ _CHUNK_PROGRAMS = 128
 _CHUNK_BYTES = 1 << 17
 _AHEAD = 8
 """How many chunks a worker may be ahead of whoever takes what they hold."""
+_GRACE = 1.0
+"""How many seconds later than its time limit a parser is ended together with its worker."""
 
 
 def parse_in_batches(
@@ -145,81 +145,37 @@ class Batch:
 def _parse_in_pool(
     programs: Iterable[Program | Failure], setting: Setting, workers: int
 ) -> Iterator[Parsed]:
-    def new_pool(size: int) -> ProcessPoolExecutor:
-        initargs = (*setting, tuple(LANGUAGES.values()))
-        return ProcessPoolExecutor(size, initializer=_start_worker, initargs=initargs)
-
+    setup = partial(_start_worker, *setting, tuple(LANGUAGES.values()))
+    pool = WorkerPool[Chunk, Parsed](workers, setup)
     waiting: deque[tuple[Chunk, Future[Parsed]]] = deque()
-    pool = new_pool(workers)
-
-    def submit(chunk: Chunk) -> Future[Parsed]:
-        try:
-            return pool.submit(_work, chunk)
-        except BrokenProcessPool as error:
-            broken: Future[Parsed] = Future()
-            broken.set_exception(error)
-            return broken
-
-    def finish_oldest() -> Iterator[Parsed]:
-        nonlocal pool
-        chunk, future = waiting.popleft()
-        try:
-            yield future.result()
-        except BrokenProcessPool:
-            # Some program took a worker down, and all chunks under way with it. Go through the
-            # oldest program by program, and start the others again.
-            pool.shutdown()
-            yield from _parse_carefully(chunk, new_pool)
-            pool = new_pool(workers)
-            again = [(other, submit(other)) for other, _ in waiting]
-            waiting.clear()
-            waiting.extend(again)
-
-    try:
+    with closing(pool):
         for chunk in _chunks(programs):
             if len(waiting) > _AHEAD * workers:
-                yield from finish_oldest()
-            waiting.append((chunk, submit(chunk)))
+                yield from _finish(*waiting.popleft(), pool)
+            waiting.append((chunk, pool.submit(chunk)))
         while waiting:
-            yield from finish_oldest()
-    except BaseException:
-        _kill(pool)
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+            yield from _finish(*waiting.popleft(), pool)
 
 
-def _parse_carefully(
-    chunk: Chunk, new_pool: Callable[[int], ProcessPoolExecutor]
+def _finish(
+    chunk: Chunk, future: "Future[Parsed]", pool: WorkerPool[Chunk, Parsed]
 ) -> Iterator[Parsed]:
-    pool: ProcessPoolExecutor | None = None
-    try:
-        for program in chunk:
-            pool = pool or new_pool(1)
-            try:
-                yield pool.submit(_work, [program]).result()
-            except BrokenProcessPool:
-                pool.shutdown()
-                pool = None
-                yield _to_batch([Failure(program.id, "crash", "the parser crashed on it")])
-    except BaseException:
-        _kill(pool)
-        raise
-    finally:
-        if pool:
-            pool.shutdown()
-
-
-def _kill(pool: ProcessPoolExecutor | None) -> None:
-    """End a pool's workers at once: after an interruption nobody waits for their work."""
-    if not pool:
-        return
-    # Of one that dies in the midst of a result, the pool would wait for the rest for ever, as long
-    # as anybody could write it, this process among them.
-    if pool._result_queue is not None:  # as it is after the pool has been shut down
-        pool._result_queue._writer.close()  # type: ignore[attr-defined]
-    for process in list((pool._processes or {}).values()):
-        process.kill()
+    """Yield the results of a chunk, in order, around programs that cost a worker its life."""
+    parts = [(chunk, future)]
+    while parts:
+        chunk, future = parts.pop()
+        try:
+            yield future.result()
+        except WorkerLostError as lost:
+            before, program, after = chunk[: lost.item], chunk[lost.item], chunk[lost.item + 1 :]
+            failure = None
+            if lost.timed_out and isinstance(program, Program):
+                failure = Failure(program.id, "timeout", describe_timeout(program.text))
+            elif len(chunk) == 1:
+                failure = Failure(program.id, "crash", "the parser crashed on it")
+            # What else than the program ended the worker does not end the next one too.
+            again = [after, [failure or program], before]
+            parts += [(part, pool.submit(part)) for part in again if part]
 
 
 def _chunks(programs: Iterable[Program | Failure]) -> Iterator[Chunk]:
@@ -235,45 +191,21 @@ def _chunks(programs: Iterable[Program | Failure]) -> Iterator[Chunk]:
         yield chunk
 
 
-_parser: Frontend | None = None
-_change: Change | None = None
-
-
 def _start_worker(
     frontend: str, comments: bool, change: Change | None, languages: tuple[Language, ...]
-) -> None:
-    global _parser, _change  # noqa: PLW0603
-    # The parent hears Ctrl-C and ends its workers; should it be killed, they end by themselves.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent()
+) -> Callable[[Chunk, Timer], Parsed]:
     gc.freeze()  # what was inherited need not be looked through, and copied, again and again
     for language in languages:
         register(language)
-    _parser = get_frontend(frontend, comments=comments)
-    _change = change
+    return partial(_parse_chunk, get_frontend(frontend, comments=comments), change)
 
 
-def end_with_parent() -> None:
-    """End this process as soon as the one that started it does."""
-    threading.Thread(target=_wait_for_parent, daemon=True).start()
-
-
-def _wait_for_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent:
-        parent.join()
-        os._exit(1)
-
-
-def _work(chunk: Chunk) -> Parsed:
-    assert _parser is not None
-    return _parse_chunk(_parser, chunk, _change)
-
-
-def _parse_chunk(parser: Frontend, chunk: Chunk, change: Change | None) -> Parsed:
+def _parse_chunk(parser: Frontend, change: Change | None, chunk: Chunk, timer: Timer) -> Parsed:
     results: list[tuple[Program, Tree] | Failure] = []
-    for program in chunk:
+    for number, program in enumerate(chunk):
         if isinstance(program, Program):
+            # Parsers that can keep to the limit by themselves do; the timer ends the others.
+            timer.start(time_limit(program.text) + _GRACE, number)
             try:
                 shown = change(program) if change else program
                 results.append((shown, parser.parse(shown)))
@@ -327,8 +259,7 @@ def _only_used(columns: list[Ints], names: list[str]) -> tuple[list[Ints], list[
 
 def _to_column(field: pa.Field, values: list[Any]) -> pa.Array:
     if pa.types.is_string(field.type):
-        # Names of files need not be text.
-        values = [value and value.encode("utf-8", "replace").decode() for value in values]
+        values = [value and replace_surrogates(value) for value in values]
     if field.type != _INTS:
         return pa.array(values, field.type)
     offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)

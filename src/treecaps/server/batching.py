@@ -50,12 +50,12 @@ class Batcher(Generic[Job, Answer]):
             self._changed.notify()
         return await asyncio.wrap_future(waiting.future)
 
-    def close(self) -> None:
-        """Do what waits, and end the thread."""
+    def close(self, seconds: float | None = None) -> None:
+        """Do what waits and end the thread; go on without it if it takes longer than that."""
         with self._changed:
             self._closed = True
             self._changed.notify()
-        self._thread.join()
+        self._thread.join(seconds and max(seconds, 0))
 
     def _run(self) -> None:
         while taken := self._take():

@@ -59,7 +59,9 @@ class Engine:
         self._followed = followed
         self._embedder = Embedder(model)
         self._metrics = metrics
-        self._parsers = Parsers(model.frontend, model.comments, limits.max_nodes, limits.workers)
+        self._parsers = Parsers(
+            model.frontend, model.comments, limits.max_nodes, limits.workers, limits.seconds
+        )
         self._network = Batcher(self._look, limits.batch, _nodes)
         # An explanation takes as long as many answers, which need not wait for it.
         self._explainer = Batcher(self._explain, 1)
@@ -69,13 +71,17 @@ class Engine:
         """What is searched, as it is now."""
         return self._followed.current if self._followed else None
 
-    def close(self) -> None:
-        """Finish what is under way, and end threads and processes."""
-        self._network.close()
-        self._explainer.close()
+    async def can_answer(self) -> bool:
+        """Whether programs can be parsed now."""
+        return await self._parsers.can_answer()
+
+    def close(self, seconds: float = 4.0) -> None:
+        """End processes and threads, which have so many seconds to finish what is under way."""
         self._parsers.close()
-        if self._followed:
-            self._followed.close()
+        deadline = time.monotonic() + seconds
+        for part in (self._network, self._explainer, self._followed):
+            if part:
+                part.close(deadline - time.monotonic())
 
     async def classify(self, source: Source, top: int) -> list[Classification]:
         """Tell the class of a program, or of each of its functions."""

@@ -32,10 +32,10 @@ class FollowedIndex:
         self._thread = threading.Thread(target=self._follow, name="index", daemon=True)
         self._thread.start()
 
-    def close(self) -> None:
-        """End the thread."""
+    def close(self, seconds: float | None = None) -> None:
+        """End the thread; go on without it if it takes longer than that."""
         self._closed.set()
-        self._thread.join()
+        self._thread.join(seconds and max(seconds, 0))
 
     def _look(self) -> tuple[int, ...]:
         """Return what is another after each change of the file; nothing while there is none."""

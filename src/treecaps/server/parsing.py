@@ -1,17 +1,14 @@
 """Programs of requests, parsed in processes of their own: no parser takes the server down."""
 
 import asyncio
-import multiprocessing
-import signal
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
-from treecaps.data.parallel import end_with_parent
 from treecaps.errors import Failure, ProgramError, UsageError
 from treecaps.inference.pieces import Piece, pieces_of
+from treecaps.syntax.frontends.base import time_limit
 from treecaps.syntax.guess import guess_language
 from treecaps.syntax.languages import (
     LANGUAGES,
@@ -23,9 +20,12 @@ from treecaps.syntax.languages import (
 )
 from treecaps.syntax.parse import loaded_frontend
 from treecaps.syntax.program import Program
+from treecaps.workers import Timer, WorkerLostError, WorkerPool
 
 _Found = TypeVar("_Found")
 _MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
+_MOMENT = 2.0
+"""How many seconds all workers may be busy before the server counts as stuck."""
 
 
 class Source(NamedTuple):
@@ -50,21 +50,27 @@ class Source(NamedTuple):
 
 
 class Parsers:
-    """Processes that parse.
+    """Worker processes that parse.
 
     Args:
         frontend: The name of the front end.
         comments: Whether comments become nodes.
         max_nodes: Larger trees are refused.
         workers: How many processes.
+        seconds: How long a program may take, if not less is enough for one of its size.
     """
 
-    def __init__(self, frontend: str, comments: bool, max_nodes: int, workers: int) -> None:
-        self._setting = (frontend, comments, max_nodes)
-        self._workers = workers
-        self._pool = self._new_pool(workers)
+    def __init__(
+        self, frontend: str, comments: bool, max_nodes: int, workers: int, seconds: float
+    ) -> None:
+        setting = _Setting(frontend, comments, max_nodes, seconds, tuple(LANGUAGES.values()))
+        # Forking a process with threads is asking for trouble, so workers start from nothing.
+        self._pool = WorkerPool[_Task, Any](workers, partial(_start_worker, setting), "spawn")
+        self._seconds = seconds
         self._kinds: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self._alone = asyncio.Lock()
+        # Starting takes a moment, and is done before the first request comes.
+        for started in [self._pool.submit(_PING) for _ in range(workers)]:
+            started.result()
 
     async def parse(self, source: Source) -> list[Piece] | Failure:
         """Parse a program; one that takes down a process is a failure, and others go on."""
@@ -73,37 +79,36 @@ class Parsers:
 
     async def language(self, source: Source) -> str | Failure:
         """Tell the language of a program without parsing it for good."""
-        return await self._ask(language_of, source)
+        return await self._ask(_language_of, source)
+
+    async def can_answer(self) -> bool:
+        """Whether a worker answers, or all have been busy for no more than a moment."""
+        try:
+            async with asyncio.timeout(_MOMENT):
+                await asyncio.wrap_future(self._pool.submit(_PING))
+        except (TimeoutError, WorkerLostError, OSError):
+            return not self._pool.is_stuck(_MOMENT)
+        return True
 
     def close(self) -> None:
         """End the processes."""
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.close()
 
-    async def _ask(self, work: Callable[[Source], _Found], source: Source) -> _Found | Failure:
+    async def _ask(
+        self, work: "Callable[[Source, _Setting], _Found]", source: Source
+    ) -> _Found | Failure:
         """Have a process work on a program."""
-        loop = asyncio.get_running_loop()
-        pool = self._pool
-        try:
-            return await loop.run_in_executor(pool, work, source)
-        except BrokenProcessPool:
-            # Some program took its process down, and all that were under way with it.
-            if pool is self._pool:
-                self._pool = self._new_pool(self._workers)
-        async with self._alone:
-            pool = self._new_pool(1)
+        for _ in range(2):  # what else than the program ended a process does not end two
             try:
-                return await loop.run_in_executor(pool, work, source)
-            except BrokenProcessPool:
-                return Failure(source.id, "crash", "the parser crashed on it")
-            finally:
-                pool.shutdown(wait=False)
-
-    def _new_pool(self, size: int) -> ProcessPoolExecutor:
-        # Forking a process with threads is asking for trouble, so a process without any forks.
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([__name__])
-        settings = (*self._setting, tuple(LANGUAGES.values()))
-        return ProcessPoolExecutor(size, context, _start, settings)
+                return await asyncio.wrap_future(self._pool.submit((work, source)))
+            except WorkerLostError as lost:
+                if lost.timed_out:
+                    return Failure(
+                        source.id,
+                        "timeout",
+                        f"took longer than {_limit(source, self._seconds):.3g} s to parse",
+                    )
+        return Failure(source.id, "crash", "the parser crashed on it")
 
     def _share_kinds(self, piece: Piece) -> Piece:
         """Let trees of one grammar share one table of kinds, as those of one process do."""
@@ -111,42 +116,56 @@ class Parsers:
         return piece._replace(tree=replace(piece.tree, kinds=kinds))
 
 
-_setting: tuple[str, bool, int] = ("tree-sitter", False, 0)
+class _Setting(NamedTuple):
+    """What a worker needs to know."""
+
+    frontend: str
+    comments: bool
+    max_nodes: int
+    seconds: float
+    languages: tuple[Language, ...]
 
 
-def _start(frontend: str, comments: bool, max_nodes: int, languages: tuple[Language, ...]) -> None:
-    """Begin a process: the server hears signals, and its processes end with it."""
-    global _setting  # noqa: PLW0603
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    end_with_parent()
-    for language in languages:
+_Task = tuple[Callable[[Source, _Setting], Any], Source]
+
+
+def _start_worker(setting: _Setting) -> Callable[[_Task, Timer], Any]:
+    for language in setting.languages:
         register(language)
-    _setting = (frontend, comments, max_nodes)
+    return partial(_work, setting)
 
 
-def _parse(source: Source) -> list[Piece] | Failure:
-    frontend, comments, max_nodes = _setting
-    language = language_of(source)
+def _work(setting: _Setting, task: _Task, timer: Timer) -> Any:
+    work, source = task
+    timer.start(_limit(source, setting.seconds))
+    return work(source, setting)
+
+
+def _limit(source: Source, seconds: float) -> float:
+    return min(seconds, time_limit(source.code.encode()))
+
+
+def _parse(source: Source, setting: _Setting) -> list[Piece] | Failure:
+    language = _language_of(source, setting)
     if isinstance(language, Failure):
         return language
     program = Program(source.id, source.code.removeprefix(_MARK).encode(), language)
     try:
-        tree = loaded_frontend(frontend, comments).parse(program)
+        tree = loaded_frontend(setting.frontend, setting.comments).parse(program)
     except ProgramError as error:
         return Failure(source.id, error.code, str(error))
-    if len(tree) > max_nodes:
+    if len(tree) > setting.max_nodes:
         return Failure(
             source.id,
             "too-many-nodes",
-            f"the program has {len(tree):,} nodes, and this server takes {max_nodes:,}"
+            f"the program has {len(tree):,} nodes, and this server takes {setting.max_nodes:,}"
             " (--max-nodes)",
         )
     found = pieces_of(source.id, tree, source.functions)
     return [piece for piece in found if isinstance(piece, Piece)]
 
 
-def language_of(source: Source) -> str | Failure:
+def _language_of(source: Source, _: _Setting) -> str | Failure:
     """Return the language that a request names, or its file name, or that is guessed."""
     try:
         if source.language:
@@ -156,3 +175,7 @@ def language_of(source: Source) -> str | Failure:
     except UsageError as error:
         return Failure(source.id, "unknown-language", str(error))
     return guess_language(source.code)
+
+
+_PING: _Task = (_language_of, Source("", "c"))
+"""What any worker that can answer does at once."""

@@ -2,6 +2,7 @@
 
 import re
 
+from treecaps.errors import ProgramError
 from treecaps.syntax.languages import LANGUAGES
 from treecaps.syntax.parse import loaded_frontend
 from treecaps.syntax.program import Program
@@ -107,7 +108,10 @@ def guess_language(code: str | bytes) -> str:
     parser = loaded_frontend("tree-sitter", False)
 
     def amiss(name: str) -> tuple[int, float]:
-        tree = parser.parse(Program("", head, name))
+        try:
+            tree = parser.parse(Program("", head, name))
+        except ProgramError:  # it took too long
+            return len(head), 1.0
         return len(tree.errors) - points[name], tree.error_share
 
     return min((name for name in tried if name in LANGUAGES), key=amiss)

@@ -13,13 +13,10 @@ import numpy as np
 
 from treecaps.errors import MissingExtraError, ProgramError
 from treecaps.syntax.frontends import srcml_process
-from treecaps.syntax.frontends.base import Frontend
+from treecaps.syntax.frontends.base import Frontend, describe_timeout, time_limit
 from treecaps.syntax.languages import LANGUAGES
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Ints, Tree
-
-SECONDS = 30.0
-"""How long one program may take."""
 
 
 class SrcmlFrontend(Frontend):
@@ -57,7 +54,7 @@ class SrcmlFrontend(Frontend):
         text = program.text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\x7f", b" ")
         reader = _Reader(self._kinds, self.comments)
         try:
-            reader.read(self._ask(language.encode() + b"\n" + text))
+            reader.read(self._ask(language, text))
             complete = reader.end[:1] == [len(text)]
         except expat.ExpatError:
             complete = False
@@ -81,12 +78,12 @@ class SrcmlFrontend(Frontend):
             errors=np.zeros(0, np.int32),
         )
 
-    def _ask(self, request: bytes) -> bytes:
+    def _ask(self, language: str, text: bytes) -> bytes:
         process = self._process
         if process is None:
             # -P: the folder people work in may hold modules named like those of Python.
             process = subprocess.Popen(
-                [sys.executable, "-P", srcml_process.__file__, str(SECONDS)],
+                [sys.executable, "-P", srcml_process.__file__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -98,7 +95,8 @@ class SrcmlFrontend(Frontend):
         answer = None
         try:
             with suppress(BrokenPipeError):
-                srcml_process.send(process.stdin, request)
+                head = f"{language} {time_limit(text)}\n".encode()
+                srcml_process.send(process.stdin, head + text)
                 answer = srcml_process.receive(process.stdout)
         finally:
             # Gone or interrupted half-way: the two sides no longer speak of the same program.
@@ -107,7 +105,7 @@ class SrcmlFrontend(Frontend):
                 _stop(process)
         if answer is None:
             if process.returncode == -signal.SIGALRM:
-                raise ProgramError("timeout", f"srcML took longer than {SECONDS:g} s")
+                raise ProgramError("timeout", describe_timeout(text))
             raise ProgramError("crash", "srcML crashed on it; use --frontend tree-sitter")
         return answer
 

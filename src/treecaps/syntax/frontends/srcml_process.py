@@ -1,9 +1,9 @@
 """The process in which srcML runs: frames in on standard input, frames out on standard output.
 
 srcML crashes on some inputs and takes for ever on others, so it never runs in the process of
-the caller. A request is the language, a line feed and the program; an answer is the XML, empty
-where srcML refused. Each is preceded by its length in eight bytes. A program that takes longer
-than the seconds given ends the process, by an alarm that no stuck parser can ignore.
+the caller. A request is a line with the language and a time limit, then the program; an answer is
+the XML, empty where srcML refused. Each is preceded by its length in eight bytes. A program that
+takes longer than its seconds ends the process, by an alarm that no stuck parser can ignore.
 """
 
 import signal
@@ -30,13 +30,17 @@ def receive(stream: IO[bytes]) -> bytes | None:
     return data if len(data) == size else None
 
 
-def main(seconds: float) -> None:
+def main() -> None:
     """Answer requests until standard input ends."""
     import srcml_caller
 
+    from treecaps.workers import end_with_parent
+
+    end_with_parent()
     while (request := receive(sys.stdin.buffer)) is not None:
-        language, _, text = request.partition(b"\n")
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        head, _, text = request.partition(b"\n")
+        language, seconds = head.split()
+        signal.setitimer(signal.ITIMER_REAL, float(seconds))
         xml = srcml_caller.to_srcml(
             text.decode(), getattr(srcml_caller.CodeLanguage, language.decode()), False
         )
@@ -45,4 +49,4 @@ def main(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]))
+    main()

@@ -10,15 +10,11 @@ import numpy as np
 import tree_sitter
 
 from treecaps.errors import ProgramError, UsageError
-from treecaps.syntax.frontends.base import Frontend
+from treecaps.syntax.frontends.base import Frontend, describe_timeout, time_limit
 from treecaps.syntax.languages import LANGUAGES, Language
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Ints, Tree
 
-SECONDS = 30.0
-"""How long one large program may take to parse."""
-
-_LARGE = 1 << 13
 _PIECE = 1 << 12
 _CHUNK = 1 << 16
 _NOTHING = np.zeros(0, np.int32)
@@ -47,7 +43,7 @@ class TreeSitterFrontend(Frontend):
         return {package: _version(package) for package in packages}
 
     def parse(self, program: Program) -> Tree:
-        """Parse one program; only too large a mess raises ``ProgramError`` (timeout)."""
+        """Parse one program; only one that takes too long raises ``ProgramError``."""
         grammar = self._grammars.get(program.language)
         if grammar is None:
             grammar = _Grammar(self.language_of(program), self.comments)
@@ -98,19 +94,17 @@ class _Grammar:
         )
 
     def parse(self, text: bytes) -> tree_sitter.Tree:
-        """Parse, within ``SECONDS``: error recovery in a large mess can take for ever."""
-        if len(text) < _LARGE:
-            return self._parser.parse(text)
-        deadline = time.monotonic() + SECONDS
+        """Parse within the time limit, as long as the parser asks for text."""
+        deadline = time.monotonic() + time_limit(text)
 
         # An early end of the text stops the parser soon and leaves it fit for the next program.
-        # The parser asks for a piece whenever it leaves the one it has.
+        # It asks whenever it leaves the piece it has; in error recovery that may take long.
         def read(offset: int, _: object) -> bytes:
             return text[offset : offset + _PIECE] if time.monotonic() < deadline else b""
 
         tree = self._parser.parse(read)
         if time.monotonic() >= deadline:
-            raise ProgramError("timeout", f"took longer than {SECONDS:g} s to parse")
+            raise ProgramError("timeout", describe_timeout(text))
         return tree
 
 
