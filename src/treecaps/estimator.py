@@ -1,9 +1,12 @@
 """``TreeCapsClassifier``: treecaps in the manner of scikit-learn."""
 
+import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from treecaps.errors import DataError, Failure, ProgramError, UsageError
+from treecaps.data.parallel import parse_programs
+from treecaps.errors import DataError, Failure, FailureCode, ProgramError, UsageError
 from treecaps.models.trained import load
-from treecaps.syntax.parse import loaded_frontend
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import apply_settings, get_preset
@@ -85,14 +88,14 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         trees: list[Tree] = []
         kept: list[Any] = []
         self.failures_: list[Failure] = []
-        for number, (program, label) in enumerate(zip(programs, labels, strict=True)):
+        for result, label in zip(self._parse(programs), labels, strict=True):
             if label is None:
                 continue
-            try:
-                trees.append(self._parse(program))
+            if isinstance(result, Failure):
+                self.failures_.append(result)
+            else:
+                trees.append(result)
                 kept.append(label)
-            except ProgramError as error:
-                self.failures_.append(Failure(str(number), error.code, str(error)))
         if missing := sum(label is None for label in labels):
             warnings.warn(
                 f"left out {missing:,} of {len(programs):,} programs: they have no label",
@@ -143,27 +146,45 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         _refuse_one(programs)
         trees = []
-        for number, program in enumerate(programs):
-            try:
-                trees.append(self._parse(program))
-            except ProgramError as error:
-                raise ProgramError(error.code, f"program {number} {error}") from None
+        for result in self._parse(programs):
+            if isinstance(result, Failure):
+                code = cast(FailureCode, result.code)
+                raise ProgramError(code, f"program {result.id} {result.message}")
+            trees.append(result)
         forest = self.model_.forest(trees)
         return self.model_.scores(forest)[:, self._columns]
 
-    def _parse(self, program: Any) -> Tree:
-        if isinstance(program, Tree):
-            return program
-        if isinstance(program, Path):
-            program = Program.read(program, self.language)
-        elif isinstance(program, str | bytes):
-            if self.language is None:
-                raise UsageError("source code needs a language: TreeCapsClassifier(language=...)")
-            program = Program.of(program, self.language)
-        if not isinstance(program, Program):
+    def _parse(self, programs: Iterable[Any]) -> Iterator[Tree | Failure]:
+        """Yield the tree of each program, or what is wrong with it under its number."""
+        given = [self._read(program, str(number)) for number, program in enumerate(programs)]
+        parsed = parse_programs(
+            (one for one in given if not isinstance(one, Tree)),
+            self.frontend,
+            comments=self.comments,
+            workers=os.cpu_count() or 1,
+        )
+        with closing(parsed):
+            for one in given:
+                yield one if isinstance(one, Tree) else next(parsed)
+
+    def _read(self, program: Any, id: str) -> Program | Tree | Failure:
+        try:
+            if isinstance(program, Path):
+                program = Program.read(program, self.language)
+            elif isinstance(program, str | bytes):
+                if self.language is None:
+                    raise UsageError(
+                        "source code needs a language: TreeCapsClassifier(language=...)"
+                    )
+                program = Program.of(program, self.language)
+        except ProgramError as error:
+            return Failure(id, error.code, str(error))
+        if isinstance(program, Program):
+            return replace(program, id=id)
+        if not isinstance(program, Tree):
             kind = type(program).__name__
             raise UsageError(f"a program is text, a Path, a Program or a Tree, not {kind}")
-        return loaded_frontend(self.frontend, self.comments).parse(program)
+        return program
 
 
 def _refuse_one(programs: Any) -> None:

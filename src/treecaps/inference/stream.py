@@ -3,7 +3,7 @@
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -45,12 +45,8 @@ def stream(
     """
     if isinstance(programs, str | bytes | Path | Program | Failure):
         raise UsageError("many programs are taken; give a list, even for one: [program]")
-    if workers is None:
-        # All workers start at once, so one program should not start many.
-        most = len(programs) if isinstance(programs, Sized) else _PROGRAMS
-        workers = max(1, min(os.cpu_count() or 1, most))
     clock = _Clock({} if times is None else times)
-    return _stream(model, programs, look, functions, workers, clock)
+    return _stream(model, programs, look, functions, workers or os.cpu_count() or 1, clock)
 
 
 def _stream(

@@ -22,6 +22,8 @@ def parse_file(
 ) -> Tree:
     """Parse a file; its language comes from its name unless given.
 
+    The parser runs in this process and stops at a time limit as well as it can: see ``parse_code``.
+
     Raises:
         ProgramError: The file cannot be read or parsed; ``code`` says why in one word.
     """
@@ -38,6 +40,11 @@ def parse_code(
     max_bytes: int = MAX_BYTES,
 ) -> Tree:
     """Parse a piece of source code in a named language.
+
+    The parser runs in this process. It stops with a timeout after 10 seconds, and 10 more for each
+    megabyte, as well as it can: in error recovery tree-sitter may not look at the clock for long,
+    Python's own parser never does, and a crash takes this process down. For code from strangers
+    use ``parse_programs``, which parses in other processes and guarantees the limit.
 
     Raises:
         ProgramError: The code cannot be parsed; ``code`` says why in one word.
