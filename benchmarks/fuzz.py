@@ -9,7 +9,7 @@ reads its language, is made blind, cut into functions, given edges, classified a
 are rewritten or explained as well. All of that happens in worker processes, as in the product.
 
 A program that takes longer to parse than the limit is answered with a timeout, which is no
-mistake. These are, and end in exit status 1:
+finding. These are, and end in exit status 1:
 
 - crashes: a worker process died;
 - hangs: a worker did not end by itself at the limit, or something else than a parser needed it;
@@ -69,8 +69,8 @@ BITS = (
 )
 
 
-class Mistake(NamedTuple):
-    """Something that should not have happened, and to which program."""
+class Finding(NamedTuple):
+    """A timeout or a mistake, where it happened and to which program."""
 
     kind: str
     where: str
@@ -81,7 +81,7 @@ class Found(NamedTuple):
     """What came of some programs."""
 
     answers: Counter[str]
-    mistakes: list[Mistake]
+    findings: list[Finding]
 
 
 def main() -> None:
@@ -96,10 +96,10 @@ def main() -> None:
     ]
     model = load(options.model)
     result = fuzz(programs, model, options.seconds, options.seed, options.workers)
-    for mistake in result["found"]:
-        print(f"{mistake.kind}: {mistake.where}: {mistake.program.language}", file=sys.stderr)
+    for finding in result["found"]:
+        print(f"{finding.kind}: {finding.where}: {finding.program.language}", file=sys.stderr)
         if options.keep:
-            _keep(options.keep, mistake)
+            _keep(options.keep, finding)
     del result["found"]
     data = [place.parent.name if place.is_file() else place.name for place in options.data]
     result = {"data": data, "programs": len(programs), **result, **origin()}
@@ -131,7 +131,7 @@ def fuzz(
     """Try programs for some seconds; return how many there were and what came of them."""
     chance = random.Random(seed)
     answers: Counter[str] = Counter()
-    mistakes: list[Mistake] = []
+    findings: list[Finding] = []
     languages: Counter[str] = Counter()
     until = time.monotonic() + seconds
     pool = WorkerPool[tuple[list[Program], int], Found](workers, partial(_start_worker, model))
@@ -146,7 +146,7 @@ def fuzz(
         found = _finish(chunk, future, pool, seed)
         languages.update(program.language for program in chunk)
         answers.update(found.answers)
-        mistakes.extend(found.mistakes)
+        findings.extend(found.findings)
 
     with closing(pool):
         for chunk in chunks():
@@ -155,15 +155,14 @@ def fuzz(
                 finish()
         while waiting:
             finish()
-    counted = Counter(mistake.kind for mistake in mistakes)
+    counted = Counter(finding.kind for finding in findings)
     return {
         "inputs": languages.total(),
         "limit": base.SECONDS,
-        "timeouts": sum(count for name, count in answers.items() if name.endswith(": timeout")),
-        **{kind: counted[kind] for kind in MISTAKES},
+        **{kind: counted[kind] for kind in ("timeouts", *MISTAKES)},
         "languages": dict(sorted(languages.items())),
         "answers": dict(sorted(answers.items())),
-        "found": mistakes,
+        "found": findings,
     }
 
 
@@ -175,22 +174,23 @@ def _finish(
 ) -> Found:
     """Wait for a chunk; what cost a worker its life is looked at by itself, as the product does."""
     answers: Counter[str] = Counter()
-    mistakes: list[Mistake] = []
+    findings: list[Finding] = []
     while True:
         try:
             found = future.result()
-            return Found(answers + found.answers, mistakes + found.mistakes)
+            return Found(answers + found.answers, findings + found.findings)
         except WorkerLostError as lost:
             done, stage = divmod(lost.item, len(STAGES))
             program = chunk[done]
             if not lost.timed_out:
-                mistakes.append(Mistake("crashes", STAGES[stage], program))
-            elif STAGES[stage] not in PARSING:
-                mistakes.append(Mistake("hangs", STAGES[stage], program))
+                findings.append(Finding("crashes", STAGES[stage], program))
+            else:
+                kind = "timeouts" if STAGES[stage] in PARSING else "hangs"
+                findings.append(Finding(kind, STAGES[stage], program))
             begun = time.monotonic()
             (result,) = parse_programs([program], "tree-sitter")
             if time.monotonic() - begun > time_limit(program.text) + GRACE:
-                mistakes.append(Mistake("hangs", "parse_programs", program))
+                findings.append(Finding("hangs", "parse_programs", program))
             code = result.code if isinstance(result, Failure) else "tree"
             answers[f"parse_programs: {code}"] += 1
             # Those before it went well, and go well again.
@@ -220,19 +220,19 @@ class _Fuzzer:
     def __call__(self, task: tuple[list[Program], int], timer: Timer) -> Found:
         programs, seed = task
         self._answers: Counter[str] = Counter()
-        mistakes: list[Mistake] = []
+        self._findings: list[Finding] = []
         for number, program in enumerate(programs):
             self._stage = "parse"
             try:
                 self._try(program, number, seed, timer)
             except ProgramError as error:
-                self._answers[f"{self._stage}: {error.code}"] += 1
+                self._refuse(program, self._stage, error)
             except AssertionError as error:
-                mistakes.append(Mistake("invariants", f"{self._stage}: {error}", program))
+                self._findings.append(Finding("invariants", f"{self._stage}: {error}", program))
             except Exception as error:  # whatever it is, it is what is looked for
                 where = f"{self._stage}: {type(error).__name__}: {error}"
-                mistakes.append(Mistake("exceptions", where, program))
-        return Found(self._answers, mistakes)
+                self._findings.append(Finding("exceptions", where, program))
+        return Found(self._answers, self._findings)
 
     def _try(self, program: Program, number: int, seed: int, timer: Timer) -> None:
         def enter(stage: str) -> None:
@@ -277,11 +277,16 @@ class _Fuzzer:
         try:
             tree = self._frontends[name].parse(program)
         except ProgramError as error:
-            self._answers[f"{name}: {error.code}"] += 1
+            self._refuse(program, name, error)
             return None
         self._answers[f"{name}: tree"] += 1
         tree.check()
         return tree
+
+    def _refuse(self, program: Program, where: str, error: ProgramError) -> None:
+        self._answers[f"{where}: {error.code}"] += 1
+        if error.code == "timeout":
+            self._findings.append(Finding("timeouts", where, program))
 
     def _check_changed(self, program: Program) -> None:
         program.text.decode()
@@ -328,11 +333,11 @@ def _change(chance: random.Random, text: bytearray, programs: list[Program]) -> 
             del text[chance.randrange(len(text) // 2 + 1) + len(text) // 2 :]
 
 
-def _keep(folder: Path, mistake: Mistake) -> None:
+def _keep(folder: Path, finding: Finding) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     number = len(list(folder.iterdir()))
-    name = f"{mistake.kind}-{number}.{mistake.program.language}"
-    (folder / name).write_bytes(mistake.program.text)
+    name = f"{finding.kind}-{number}.{finding.program.language}"
+    (folder / name).write_bytes(finding.program.text)
 
 
 if __name__ == "__main__":
