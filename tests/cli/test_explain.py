@@ -114,6 +114,18 @@ def test_tabs_stay_as_wide_as_they_are(tmp_path: Path) -> None:
     assert lines[2][10:] == "        return  0;"
 
 
+def test_control_characters_in_code_are_escaped(tmp_path: Path) -> None:
+    file = tmp_path / "evil.c"
+    file.write_text("int f() {\r\n\treturn\f 0; // \x1b[41m \u2028 \u202e \r x\r\n}\n", newline="")
+    lines = run("explain", file).stdout.split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert [line[10:] for line in lines[1:4]] == [
+        "int f() {",
+        "        return\\x0c 0; // \\x1b[41m \\u2028 \\u202e \\r x",
+        "}",
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

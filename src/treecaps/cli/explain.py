@@ -9,7 +9,7 @@ import click
 
 from treecaps.cli.inputs import read_input
 from treecaps.cli.options import json_option, model_option, program_options
-from treecaps.cli.output import is_terminal, note, say, say_json
+from treecaps.cli.output import is_terminal, note, say, say_json, say_lines
 from treecaps.errors import DataError, Failure, UsageError
 
 if TYPE_CHECKING:
@@ -106,11 +106,8 @@ def _show(found: "Explanation") -> None:
         for line in shown:
             console.print(line)
     else:
-        for line in shown:
-            say(line.plain.rstrip())
+        say_lines(line.plain.rstrip() for line in shown)
     if len(lines) > _LINES:
         note(f"treecaps: {len(lines) - _LINES:,} more lines; --html OUT or --json has all")
     if found.dimensions:
-        say("")
-        for text in dimension_lines(found):
-            say(text)
+        say_lines(["", *dimension_lines(found)])

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from treecaps.explanation.explanation import Explanation
 from treecaps.explanation.perturbation import STEP
+from treecaps.text import to_one_line
 
 _FOR, _AGAINST = (211, 84, 0), (31, 119, 180)
 _WIDEST = 80
@@ -28,7 +29,7 @@ def to_lines(explanation: Explanation, width: int = 9) -> Iterator[Text]:
         share = 100 * added / total
         shown = Text(f"{share:{width - 3}.1f} %  " if abs(share) >= 0.1 else " " * (width + 1))
         column = 0
-        for offset, letter in enumerate(line):
+        for offset, letter in enumerate(line.removesuffix("\r")):  # lines may end in \r\n
             at = place[begin + offset]
             warmth = heat[at] if at < len(heat) else 0.0
             if letter == "\t":
@@ -36,8 +37,9 @@ def to_lines(explanation: Explanation, width: int = 9) -> Iterator[Text]:
                 shown.append(" " * spaces)
                 column += spaces
                 continue
-            shown.append(letter if letter.isprintable() else " ", _style(warmth))
-            column += 1
+            spelled = letter if letter.isprintable() else to_one_line(letter)
+            shown.append(spelled, _style(warmth))
+            column += len(spelled)
         begin += len(line) + 1
         yield shown
 
