@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from treecaps.models.settings import show
+from treecaps.text import to_one_line
 
 _CLASSES = 200
 _FOR_SIMILARITY = (
@@ -25,7 +26,10 @@ def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
     if figures:
         parts += ["## Figures", _table(("figure", ""), [(_words(n), figures[n]) for n in figures])]
     for title, rows in card.get("scores", {}).items():
-        parts += [f"## {title}", _table(tuple(rows[0]), [tuple(row.values()) for row in rows])]
+        parts += [
+            f"## {_plain(title)}",
+            _table(tuple(rows[0]), [tuple(row.values()) for row in rows]),
+        ]
     parts += [
         "## Network",
         f"{len(config['weights'])} network(s), {kinds} kinds of nodes,"
@@ -75,4 +79,4 @@ def _cell(value: Any) -> str:
 
 def _plain(text: str) -> str:
     """Keep other people's words on one line and out of code blocks."""
-    return " ".join(text.split()).replace("```", "'''")
+    return to_one_line(text).replace("```", "'''")
