@@ -165,3 +165,14 @@ def test_missing_data_are_named_and_the_others_run(
     assert "there is no data set java-sort in" in nothing.stderr
     wrong = run_here("reproduce", "table2", "--data", data, "--out", data, "--models", "x")
     assert "the table has no model 'x'; it has max-pooling" in wrong.stderr
+
+
+def test_the_name_of_a_folder_makes_no_lines(run_here: Run, data: Path, tmp_path: Path) -> None:
+    evil = data.rename(tmp_path / "a\n# 99.99\x1b[41m\udcff")
+    (evil / "poj104").rename(tmp_path / "elsewhere")
+    words = ("table1", "--data", evil, "--out", tmp_path / "out", "--models", "svm-windows")
+    done = reproduce(run_here, *words)
+    assert done.returncode == 1
+    page = (tmp_path / "out" / "table1-quick.md").read_text()
+    assert "a\\n# 99.99\\x1b[41m\N{REPLACEMENT CHARACTER}" in page
+    assert all(line.isprintable() for line in (page + done.stderr).split("\n"))

@@ -8,6 +8,7 @@ import click
 
 from treecaps.cli.output import fail, is_terminal, note, progress, say
 from treecaps.errors import TreeCapsError
+from treecaps.text import to_one_line
 
 _SOON, _HOURS = 60, 2 * 3600
 """Seconds left that are not worth telling, and that are told in hours."""
@@ -109,7 +110,8 @@ def command(
                 fail(cell.name, str(found))
             else:
                 figures.setdefault((cell.row.name, cell.column.name), []).append(found)
-            remarks = notes([*missing.values(), *failed.values()], quick, facts)
+            reasons = map(to_one_line, (*missing.values(), *failed.values()))
+            remarks = notes(list(reasons), quick, facts)
             pages = {
                 f"{name}.md": to_markdown(chosen, shown, figures, remarks, f"{name}.html"),
                 f"{name}.html": to_html(chosen, shown, figures, remarks),
