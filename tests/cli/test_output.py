@@ -1,3 +1,4 @@
+import json
 import os
 import pty
 import sys
@@ -44,3 +45,15 @@ def test_a_pipe_gets_no_progress(
     with output.progress("parsing") as advance:
         advance(0.4, "7 programs")
     assert capfd.readouterr() == ("", "")
+
+
+def test_json_has_no_lone_surrogates(capfd: pytest.CaptureFixture[str]) -> None:
+    value = {"\udce9": ["a\udce9", {"b": ("\ud83d", 1)}], "c": "größer \u2028\n\N{SNAIL}"}
+    output.say_json(value)
+    shown = capfd.readouterr().out
+    assert shown.isascii()
+    assert shown.count("\n") == 1
+    assert json.loads(shown) == {
+        "\ufffd": ["a\ufffd", {"b": ["\ufffd", 1]}],
+        "c": "größer \u2028\n\N{SNAIL}",
+    }

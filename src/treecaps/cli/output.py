@@ -6,6 +6,7 @@ progress appear on a terminal only.
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,11 +18,13 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from treecaps.syntax.sources import Sources
+from treecaps.text import replace_surrogates
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 _PATIENCE = 1.0  # seconds of silence before a progress bar appears
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
@@ -49,8 +52,9 @@ def _printable(text: str) -> str:
 
 
 def say_json(value: Any) -> None:
-    """Print one value as a line of JSON."""
-    click.echo(json.dumps(value, separators=(",", ":")))
+    """Print one value as a line of JSON, without lone surrogates: many readers refuse them."""
+    text = replace_surrogates(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    click.echo(_NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
 def note(text: str) -> None:
