@@ -11,6 +11,7 @@ import click
 from treecaps import __version__
 from treecaps.cli.output import note
 from treecaps.errors import MissingExtraError, TreeCapsError, tell
+from treecaps.text import to_one_line
 
 COMMANDS = {
     "classify": "Tell which classes programs belong to.",
@@ -45,6 +46,13 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+class _OneLine(logging.Formatter):
+    """Puts a warning on one line, whatever names it holds."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return to_one_line(super().format(record))
 
 
 def _print_versions(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -94,11 +102,14 @@ def run() -> NoReturn:
 def main() -> None:
     """Run the command line. Exit 0: good; 1: some inputs failed; 2: it could not be done."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("treecaps: %(message)s"))
+    handler.setFormatter(_OneLine("treecaps: %(message)s"))
     logging.getLogger("treecaps").addHandler(handler)
     try:
         status = cli(standalone_mode=False)
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption) or type(error) is click.UsageError:
+            # These quote what was typed as it is.
+            error = click.UsageError(to_one_line(error.format_message()), error.ctx)
         error.show()
         status = 2
     except click.Abort:

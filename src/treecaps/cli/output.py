@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import click
 
 from treecaps.syntax.sources import Sources
-from treecaps.text import replace_surrogates
+from treecaps.text import replace_surrogates, to_one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,22 +33,15 @@ def is_terminal(stream: IO[str] | None) -> bool:
 
 
 def say(text: str) -> None:
-    """Print a line of the result."""
-    click.echo(_printable(text))
+    """Print one line of the result."""
+    click.echo(to_one_line(text))
 
 
 def say_lines(lines: Iterable[str]) -> None:
     """Print many lines of the result, some thousand at a time."""
     remaining = iter(lines)
     while block := list(islice(remaining, 5000)):
-        say("\n".join(block))
-
-
-def _printable(text: str) -> str:
-    """Spell out control characters, which file names may hold and terminals obey."""
-    return "".join(
-        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text
-    )
+        click.echo("\n".join(map(to_one_line, block)))
 
 
 def say_json(value: Any) -> None:
@@ -58,8 +51,8 @@ def say_json(value: Any) -> None:
 
 
 def note(text: str) -> None:
-    """Tell people something beside the result."""
-    click.echo(_printable(text), err=True)
+    """Tell people something beside the result, in one line."""
+    click.echo(to_one_line(text), err=True)
 
 
 def note_passed_over(folder: str | Path, sources: Sources) -> None:
@@ -71,12 +64,12 @@ def note_passed_over(folder: str | Path, sources: Sources) -> None:
 def fail(name: str, message: str) -> None:
     """Tell people of one input that failed while the others go on."""
     error = "error" if os.environ.get("NO_COLOR") else click.style("error", fg="red")
-    click.echo(f"{_printable(name)}: {error}: {_printable(message)}", err=True)
+    click.echo(f"{to_one_line(name)}: {error}: {to_one_line(message)}", err=True)
 
 
 def add_row(table: "Table", *cells: str) -> None:
     """Add a row of cells that may hold other people's words."""
-    table.add_row(*(_printable(cell).replace("\n", "\\n") for cell in cells))
+    table.add_row(*map(to_one_line, cells))
 
 
 def say_table(table: "Table") -> None:
@@ -88,20 +81,21 @@ def say_table(table: "Table") -> None:
     if console.is_terminal:
         console.print(table)
         return
-    console.width = 1000
+    console.width = sys.maxsize
     with console.capture() as captured:
         console.print(table)
-    say("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    say_lines(line.rstrip() for line in captured.get().splitlines())
 
 
-def new_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None = None) -> "Table":
+def new_table(*columns: str, numbers: tuple[str, ...] = ()) -> "Table":
     """Start a table, with the columns of numbers to the right."""
     from rich.box import SIMPLE
     from rich.table import Table
 
-    table = Table(box=SIMPLE, title=title, title_justify="left", pad_edge=False)
+    table = Table(box=SIMPLE, pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if column in numbers else "left"
+        table.add_column(to_one_line(column), justify=justify, overflow="fold")
     return table
 
 
@@ -130,7 +124,7 @@ def progress(title: str) -> Iterator[Callable[[float, str], None]]:
         auto_refresh=False,  # no thread of its own: worker processes are forked meanwhile
         transient=True,
     )
-    task = bar.add_task(_printable(title), total=1.0, remark="")
+    task = bar.add_task(to_one_line(title), total=1.0, remark="")
     begun = time.monotonic()
     drawn = 0.0
 
@@ -141,7 +135,7 @@ def progress(title: str) -> Iterator[Callable[[float, str], None]]:
             return
         drawn = now
         bar.start()
-        bar.update(task, completed=share, remark=_printable(remark))
+        bar.update(task, completed=share, remark=to_one_line(remark))
         bar.refresh()
 
     try:
