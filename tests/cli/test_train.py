@@ -41,6 +41,7 @@ def test_a_training_from_data_to_model(run_here: Run, tmp_path: Path) -> None:
         "48 for training, 4 for validation",
         "2, the best was",
         "accuracy",
+        f"look: {out / 'report.html'}",
         f"next: treecaps evaluate {out} DATA",
         f"treecaps classify --model {out} FILE",
     ):
@@ -218,11 +219,13 @@ def test_a_killed_training_goes_on_to_the_same_model(
     )
     wait_for_epoch(out, 3, process)
     process.send_signal(deed)
-    _, told = process.communicate(timeout=60)
+    shown, told = process.communicate(timeout=60)
     if deed == signal.SIGINT:
         assert process.returncode == 130
         assert b"interrupted" in told
         assert b"--resume goes on" in told
+        assert b"next: treecaps evaluate" in shown
+        assert b"report.html" not in shown  # there is none yet
         assert TrainedModel.load(out).card["stopped"] == "interrupted"
         return
     assert process.returncode == -signal.SIGKILL

@@ -313,7 +313,8 @@ def _print(model: "TrainedModel", out: Path) -> None:
     from treecaps.training.folder import REPORT
 
     folder = shlex.quote(str(out))
-    say(f"look: {shlex.quote(str(out / REPORT))}")
+    if (out / REPORT).exists():  # not after an interrupt
+        say(f"look: {shlex.quote(str(out / REPORT))}")
     if not model.labels:
         say(f"next: treecaps embed --model {folder} FILE")
         return
