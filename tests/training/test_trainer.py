@@ -19,6 +19,7 @@ from treecaps.errors import DataError, ModelError, TrainingError, UsageError
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
+from treecaps.report.page import Report
 from treecaps.syntax.blind import blind
 from treecaps.syntax.parse import parse_code
 from treecaps.syntax.tree import Tree
@@ -259,6 +260,73 @@ def test_a_finished_training_is_not_done_again(tmp_path: Path) -> None:
     assert not seen
     with pytest.raises(UsageError, match="epochs 3 instead of 4"):
         learn(small("epochs=4"), folder=tmp_path, resume=True)
+
+
+def test_a_report_that_is_missing_is_written(tmp_path: Path) -> None:
+    learn(folder=tmp_path)
+    report = tmp_path / "report.html"
+    page = report.read_text()
+    report.unlink()
+    learn(folder=tmp_path, resume=True)
+    assert report.read_text() == page
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        None,
+        b"{",
+        b"[" * 100_000,
+        b"[]",
+        b'{"members": []}',
+        b'{"members": {"a": 1}}',
+        b'{"members": [[]]}',
+        b'{"members": [[1]]}',
+        b'{"members": [[{"loss": "<b>"}]]}',
+        b'{"members": [[{"loss": NaN}]]}',
+        b'{"members": [[{"loss": 1' + b"0" * 400 + b"}]]}",
+        b'{"members": [[{"loss": 1}, {}]]}',
+    ],
+)
+def test_without_a_history_the_report_has_no_curves(
+    damage: bytes | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    learn(small("epochs=1"), folder=tmp_path)
+    (tmp_path / "report.html").unlink()
+    (tmp_path / "history.json").unlink()
+    if damage:
+        (tmp_path / "history.json").write_bytes(damage)
+    learn(small("epochs=1"), folder=tmp_path, resume=True)
+    assert "history.json is missing or damaged" in caplog.text
+    page = (tmp_path / "report.html").read_text()
+    assert "Which classes are taken for which" in page
+    assert "Epoch by epoch" not in page
+
+
+@pytest.mark.parametrize("error", [StopError(), KeyboardInterrupt()])
+def test_what_was_stopped_before_its_report_gets_one(
+    error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(self: Report) -> str:
+        raise error
+
+    learn(seed=1, folder=tmp_path)
+    monkeypatch.setattr(Report, "to_html", stop)
+    with pytest.raises(
+        Interrupted if isinstance(error, KeyboardInterrupt) else StopError
+    ) as caught:
+        learn(folder=tmp_path, overwrite=True)
+    kept = TrainedModel.load(tmp_path)
+    if isinstance(caught.value, Interrupted):
+        assert caught.value.model is not None
+        assert same(caught.value.model, kept)
+    assert not (tmp_path / "report.html").exists()  # that of the older model has gone
+    monkeypatch.undo()
+    seen: list[Moment] = []
+    assert same(learn(folder=tmp_path, resume=True, on_step=seen.append), kept)
+    assert not seen
+    assert "Epoch by epoch" in (tmp_path / "report.html").read_text()
+    assert not (tmp_path / "checkpoint").exists()
 
 
 def test_resuming_what_never_began_begins(tmp_path: Path) -> None:

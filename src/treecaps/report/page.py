@@ -52,7 +52,7 @@ class Report:
 
     Args:
         model: The model that was trained.
-        histories: The figures of each epoch of each network.
+        histories: The figures of each epoch of each network; without them there are no curves.
         trees: The validation programs.
         label: Their classes, -1 where the model does not know it.
         names: The names of the classes.
@@ -107,6 +107,8 @@ class Report:
 
     def _curves(self) -> list[str]:
         """Draw what the first network learned, epoch by epoch."""
+        if not self.histories:
+            return []
         history = self.histories[0]
 
         def of(**names: str) -> dict[str, list[float | None]]:
@@ -123,7 +125,7 @@ class Report:
             length_of_the_longest_other="wrong_length",
             entropy_of_the_coupling="coupling_entropy",
         )
-        even = all(epoch.get("coupling_entropy", 0) > _EVEN for epoch in history)
+        even = all((epoch.get("coupling_entropy") or 0) > _EVEN for epoch in history)
         parts = ["<h2>Epoch by epoch</h2>"]
         parts += [f"<h3>{'MAP@R' if maps else 'Accuracy'} in per cent</h3>"]
         parts += [charts.curves(maps or accuracy), "<h3>Loss</h3>"]

@@ -1,9 +1,12 @@
 """Training: labelled trees in, a trained model and its folder out."""
 
+import json
+import logging
 import operator
 import platform
+import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -44,6 +47,8 @@ from treecaps.training.logs import Logs
 from treecaps.training.presets import Preset, get_preset
 from treecaps.training.similarity import validation_maps
 
+log = logging.getLogger("treecaps")
+
 _MAX_SEED = 2**32
 
 
@@ -60,6 +65,8 @@ class Moment:
 
 OnStep = Callable[[Moment], None]
 OnEpoch = Callable[[int, dict[str, Any]], None]
+Histories = list[list[dict[str, Any]]]
+"""The figures of each epoch of each network."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -184,6 +191,8 @@ def train(
             refuse_other(
                 home, {**model.card.get("run", {}), "network": to_json(model.config.asked)}, run
             )
+            if not (home / REPORT).exists():
+                training.report(model, _read_histories(home / HISTORY))
             return model
         return training.run(resume, on_step or (lambda moment: None), on_epoch or (lambda *_: None))
 
@@ -248,10 +257,21 @@ class _Training:
             raise TrainingError(f"{error}{where}") from None
         model = self._model()
         self._save(model)
+        try:
+            self.report(model, self._histories)
+        except KeyboardInterrupt:
+            raise Interrupted(model) from None
         if self.checkpoint:
             self.checkpoint.remove()
-        self._report(model)
         return model
+
+    def report(self, model: TrainedModel, histories: Histories) -> None:
+        """Write the page that shows how the training went."""
+        if self.home:
+            data = self.data
+            report = Report(model, histories, data.val_trees, data.val.label, data.labels)
+            page = report.to_html().encode(errors="replace")
+            write_files(self.home, {REPORT: page})
 
     def _fit(self, number: int, on_step: OnStep, on_epoch: OnEpoch) -> None:
         seed, members = self.card["run"]["seed"], self.card["run"]["ensemble"]
@@ -334,18 +354,39 @@ class _Training:
         model = replace(model, calibration=calibrate(scores[known], label[known]))
         return model, _validation_figures(scores, val)
 
+    @property
+    def _histories(self) -> Histories:
+        return [fitting.history for fitting in self.fittings]
+
     def _save(self, model: TrainedModel) -> None:
         if self.home:
-            histories = [fitting.history for fitting in self.fittings]
-            model.save(self.home, {HISTORY: to_json_bytes({"members": histories})})
+            model.save(self.home, {HISTORY: to_json_bytes({"members": self._histories})})
+            with suppress(OSError):
+                (self.home / REPORT).unlink()  # it would be of an older model
 
-    def _report(self, model: TrainedModel) -> None:
-        if self.home:
-            histories = [fitting.history for fitting in self.fittings]
-            data = self.data
-            report = Report(model, histories, data.val_trees, data.val.label, data.labels)
-            page = report.to_html().encode(errors="replace")
-            write_files(self.home, {REPORT: page})
+
+def _read_histories(path: Path) -> Histories:
+    """Return the figures that a training kept, or none if they cannot be used."""
+    with suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
+        found = json.loads(path.read_bytes())["members"]
+        if isinstance(found, list) and found and all(map(_is_history, found)):
+            return found
+    log.warning("%s is missing or damaged: there will be no curves in the report", path)
+    return []
+
+
+def _is_history(found: Any) -> bool:
+    """Whether something is a list of epochs, all with the same figures."""
+    return (
+        isinstance(found, list)
+        and bool(found)
+        and all(isinstance(epoch, dict) and epoch.keys() == found[0].keys() for epoch in found)
+        and all(_is_figure(value) for epoch in found for value in epoch.values())
+    )
+
+
+def _is_figure(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and abs(value) <= sys.float_info.max)
 
 
 def _spell(figure: str) -> str:
