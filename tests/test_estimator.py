@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +144,20 @@ def test_wrong_calls() -> None:
         some(settings={"chanels": 1}).fit(PYTHON, labels)
     with pytest.raises(UsageError, match="at least two classes"):
         some().fit(PYTHON, ["a"] * 4)
+
+
+def test_folds_in_other_processes_end_quietly() -> None:
+    # In a process of its own: what the workers of its workers say is said when it ends.
+    script = (
+        "from sklearn.model_selection import cross_val_score\n"
+        "from treecaps import TreeCapsClassifier\n"
+        "programs = [f'for i in x:\\n    y = {n}\\n' for n in range(4)]\n"
+        "programs += [f'print({n})\\n' for n in range(4)]\n"
+        "model = TreeCapsClassifier(language='python', epochs=1)\n"
+        "print(len(cross_val_score(model, programs, ['a'] * 4 + ['b'] * 4, cv=2, n_jobs=2)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+    assert "Traceback" not in done.stderr
