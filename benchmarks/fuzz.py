@@ -60,7 +60,7 @@ MISTAKES = ("crashes", "hangs", "exceptions", "invariants")
 CHUNK = 32
 GRACE = 5.0
 """How many seconds later than its limit an answer may come on a busy machine."""
-EXPLAINED = 0.02
+EXPLAINED = 0.005
 REWRITTEN = 0.2
 BITS = (
     *(b"(", b")", b"{", b"}", b"[", b"]", b"<", b">", b'"', b"'", b"`", b"\\", b"/*", b"*/", b"//"),

@@ -11,6 +11,7 @@ from treecaps.cli.inputs import read_input
 from treecaps.cli.options import json_option, model_option, program_options
 from treecaps.cli.output import is_terminal, note, say, say_json, say_lines
 from treecaps.errors import DataError, Failure, UsageError
+from treecaps.text import replace_surrogates
 
 if TYPE_CHECKING:
     from treecaps.explanation.attribution import Method
@@ -79,7 +80,7 @@ def command(
 
         try:
             # Names of files need not be text.
-            html.write_text(to_html(found), encoding="utf-8", errors="replace")
+            html.write_text(replace_surrogates(to_html(found)), encoding="utf-8")
         except OSError as error:
             raise UsageError(f"cannot write {html}: {error.strerror}") from None
     if as_json:

@@ -55,15 +55,17 @@ def command(
         raise UsageError(f"{file} is empty: there is nothing to search for")
     import torch
 
+    from treecaps.data.parallel import parse_programs
     from treecaps.search.index import Index
     from treecaps.syntax.functions import find_functions
-    from treecaps.syntax.parse import loaded_frontend
 
     torch.set_num_threads(1)
     with progress("opening the index") as advance:
         index = Index.open(index_path, step=lambda share: advance(share, str(index_path)))
     model = index.embedder.model
-    tree = loaded_frontend(model.frontend, model.comments).parse(program)
+    (tree,) = parse_programs([program], model.frontend, comments=model.comments)
+    if isinstance(tree, Failure):
+        raise UsageError(f"{file}: {tree.message}")
     names: list[tuple[str, int] | None]
     if functions:
         found = find_functions(tree)

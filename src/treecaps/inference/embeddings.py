@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Literal
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 
 from treecaps.errors import DataError, tell
 from treecaps.inference.embed import Embedding
+from treecaps.text import replace_surrogates
 
 Format = Literal["jsonl", "npy", "parquet"]
 
@@ -23,6 +25,7 @@ _ROWS = 1024
 def write(embeddings: Iterable[Embedding], place: Path | IO[bytes], form: Format) -> None:
     """Write vectors, as they come, to a file that appears when it is complete, or to a stream."""
     writer = _WRITERS[form]
+    embeddings = (replace(one, id=replace_surrogates(one.id)) for one in embeddings)
     if not isinstance(place, Path):
         writer(embeddings, place)
         return
@@ -68,8 +71,7 @@ def _write_table(embeddings: Iterable[Embedding], stream: IO[bytes]) -> None:
     with pq.ParquetWriter(stream, schema) as writer:
         remaining = iter(embeddings)
         while some := list(islice(remaining, _ROWS)):
-            # Names of files need not be text.
-            names = [one.id.encode("utf-8", "replace").decode() for one in some]
+            names = [one.id for one in some]
             functions, lines = [one.function for one in some], [one.line for one in some]
             vectors = [one.vector for one in some]
             writer.write_table(pa.table([names, functions, lines, vectors], schema=schema))

@@ -9,6 +9,7 @@ from treecaps.errors import SearchError
 from treecaps.inference.embed import Embedder
 from treecaps.search.index import Index
 from treecaps.search.store import open_to_read
+from treecaps.text import to_one_line
 
 _SECONDS = 1.0
 """How often the file is looked at."""
@@ -53,7 +54,8 @@ class FollowedIndex:
                 try:
                     self._read()
                 except SearchError as error:
-                    print(f"treecaps: {error}; searching it as it was", file=sys.stderr, flush=True)
+                    said = to_one_line(f"treecaps: {error}; searching it as it was")
+                    print(said, file=sys.stderr, flush=True)
 
     def _read(self) -> None:
         with open_to_read(self._path) as store:

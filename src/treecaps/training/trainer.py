@@ -27,6 +27,7 @@ from treecaps.syntax.blind import blind
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.rewrite import rewrite
 from treecaps.syntax.tree import Tree
+from treecaps.text import replace_surrogates
 from treecaps.training.calibrate import calibrate
 from treecaps.training.checkpoint import Checkpoint, refuse_other
 from treecaps.training.ensemble import weigh
@@ -270,7 +271,7 @@ class _Training:
         if self.home:
             data = self.data
             report = Report(model, histories, data.val_trees, data.val.label, data.labels)
-            page = report.to_html().encode(errors="replace")
+            page = replace_surrogates(report.to_html()).encode()
             write_files(self.home, {REPORT: page})
 
     def _fit(self, number: int, on_step: OnStep, on_epoch: OnEpoch) -> None:

@@ -1,0 +1,1 @@
+"""Small texts that some parser needs minutes for."""

@@ -1,0 +1,20 @@
+{ false
+   end) {
+ ]
+                list.swap(i, i + 1)
+                swapped = true
+            }
+        }
+        if (!swapped) return
+    }
+}
+
+fun main() {
+    val laps = mutableListOf(63.2, 59.8, 61.4, 60.0, 58.7)
+    bubbleSort(laps)
+    pri + 1)
+                swapped = true
+            }
+        }
+        if (!swaln(laps.joifToString(" < "))
+}

@@ -1,0 +1,20 @@
+lso { th
+   fo    {
+]           list.swap(i, i + 1)
+ return
+, i + 1)
+                swapped = true
+            }
+        }
+        if (!swapped) return
+    }
+}
+
+fun main() {
+    val laps = mutableListOf(63.2, 59.8, 61.4    }
+}
+
+fun main() {
+    val laps = mutableListOf(63.2, 59.8, 61.4, 60.0, 58.7)
+    bubbleSort(laps)
+    println(laps.joinToString(" < "))
