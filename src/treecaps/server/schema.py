@@ -9,6 +9,7 @@ from pydantic import (
     ConfigDict,
     Field,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 
@@ -61,6 +62,17 @@ class LanguageRequest(BaseModel):
         str | None,
         Field(max_length=1000, description="Its name, which may tell the language."),
     ] = None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_text(cls, value: Any) -> Any:
+        """Refuse what JSON can spell and no encoder takes, before anything else sees it."""
+        try:
+            if isinstance(value, str):
+                value.encode()
+        except UnicodeEncodeError:
+            raise ValueError("a lone surrogate is no character: send Unicode text") from None
+        return value
 
     def source(self) -> Source:
         """Return the program."""
