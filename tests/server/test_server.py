@@ -208,6 +208,8 @@ def test_the_language_is_told(server: Running) -> None:
         (b'{"code": "x", "language": "cobol"}', "language: unknown language 'cobol'; known: c, "),
         (b'{"code": "x", "top": 0}', "top: input should be greater than or equal to 1"),
         (b'{"kode": "x"}', "code: field required; kode: extra inputs are not permitted"),
+        (b'{"code": "x", "a\\nb": 1}', r"a\nb: extra inputs are not permitted"),
+        (b'{"code": "x", "\\ud800": 1}', "the body: input should be a valid string"),
         (b"[]", "the body: "),
         (b"", "the body: field required"),
     ],
@@ -220,6 +222,39 @@ def test_what_is_wrong_is_said(server: Running, body: bytes, said: str) -> None:
     assert found.json()["error"]["code"] == "invalid"
     assert said in found.json()["error"]["message"]
     assert "\n" not in found.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("field", ["code", "filename", "language", "label", "method", "lines"])
+@pytest.mark.parametrize("surrogate", [b"\\ud800", b"\xed\xa0\x80"])
+def test_what_is_not_unicode_is_refused(server: Running, field: str, surrogate: bytes) -> None:
+    paths = {"label": ["explain"], "method": ["explain"], "lines": ["search"]}
+    for path in paths.get(field, ["classify", "embed", "explain", "search"]):
+        found = httpx.post(
+            f"{server.url}/v1/{path}",
+            content=b'{"code": "x", "%b": "a%b"}' % (field.encode(), surrogate),
+            headers={"Content-Type": "application/json"},
+        )
+        assert found.status_code == 422
+        assert found.json()["error"] == {
+            "code": "invalid",
+            "message": f"{field}: a lone surrogate is no character: send Unicode text",
+        }
+
+
+def test_names_that_are_not_utf_8_are_shown(model_folder: Path, tmp_path: Path) -> None:
+    folder, index = tmp_path / "programs", tmp_path / "index"
+    folder.mkdir()
+    shutil.copy(GCD, folder / os.fsdecode(b"gcd\xff.c"))
+    update_index(folder, index, model=model_folder, workers=1)
+    model = tmp_path / os.fsdecode(b"model\xff")
+    shutil.copytree(model_folder, model)
+    with serving("--model", model, "--index", index) as running:
+        found = running.post("search", {**program(GCD), "top": 1, "with_code": True})
+        assert found.status_code == 200
+        (match,) = found.json()["matches"]
+        assert match["path"] == "gcd\N{REPLACEMENT CHARACTER}.c"
+        assert "gcd" in match["code"]
+        assert running.get("v1/about").json()["model"] == "model\N{REPLACEMENT CHARACTER}"
 
 
 def test_all_errors_have_one_form(server: Running) -> None:

@@ -1,5 +1,6 @@
 """The application: which path gets which answer."""
 
+import json
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import Any
@@ -18,6 +19,7 @@ from treecaps.server.engine import Engine
 from treecaps.server.limits import RefusedError
 from treecaps.server.metrics import Metrics
 from treecaps.syntax.languages import LANGUAGES, language_of_file
+from treecaps.text import replace_surrogates, to_one_line
 
 _PAGE = files("treecaps.server") / "page"
 _FILES = {
@@ -39,6 +41,16 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
+class _JSON(JSONResponse):
+    """An answer; names of files and classes in it need not be Unicode."""
+
+    def render(self, content: Any) -> bytes:
+        try:
+            return super().render(content)
+        except UnicodeEncodeError:
+            return replace_surrogates(json.dumps(content, ensure_ascii=False)).encode()
+
+
 def create_app(engine: Engine, metrics: Metrics, name: str) -> FastAPI:
     """Make the application.
 
@@ -53,14 +65,16 @@ def create_app(engine: Engine, metrics: Metrics, name: str) -> FastAPI:
         description="What programs do, told from their syntax trees.",
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
     )
     _add_errors(app)
     _add_answers(app, engine)
     _add_rest(app, engine, metrics, name)
-    _add_page(app)
+    described = app.openapi()
     # Which classes there are depends on the model.
-    fields = app.openapi()["components"]["schemas"]["ExplainRequest"]["properties"]
+    fields = described["components"]["schemas"]["ExplainRequest"]["properties"]
     fields["label"]["anyOf"][0]["enum"] = list(engine.model.labels)
+    _add_page(app, described)
     return app
 
 
@@ -72,7 +86,7 @@ def _add_answers(app: FastAPI, engine: Engine) -> None:
         good = {"model": answer, "description": "The answer."}
         responses = {200: good, **_ERRORS, **(others or {})}
         return app.post(
-            path, response_class=JSONResponse, responses=responses, summary=summary, tags=["v1"]
+            path, response_class=_JSON, responses=responses, summary=summary, tags=["v1"]
         )
 
     @post(
@@ -82,7 +96,7 @@ def _add_answers(app: FastAPI, engine: Engine) -> None:
     )
     async def classify(request: schema.ClassifyRequest) -> Response:
         found = [one.to_dict() for one in await engine.classify(request.source(), request.top)]
-        return JSONResponse(found if request.functions else found[0])
+        return _JSON(found if request.functions else found[0])
 
     @post(
         "/v1/embed",
@@ -91,12 +105,12 @@ def _add_answers(app: FastAPI, engine: Engine) -> None:
     )
     async def embed(request: schema.EmbedRequest) -> Response:
         found = [one.to_dict() for one in await engine.embed(request.source())]
-        return JSONResponse(found if request.functions else found[0])
+        return _JSON(found if request.functions else found[0])
 
     @post("/v1/explain", schema.ExplanationAnswer, "Show what of a program leads to its class")
     async def explain(request: schema.ExplainRequest) -> Response:
         found = await engine.explain(request.source(), request.label, request.method)
-        return JSONResponse(found)
+        return _JSON(found)
 
     @post(
         "/v1/search",
@@ -113,11 +127,11 @@ def _add_answers(app: FastAPI, engine: Engine) -> None:
         found = await engine.search(
             request.source(), request.top, request.chosen(), request.with_code
         )
-        return JSONResponse(found if request.functions else found[0])
+        return _JSON(found if request.functions else found[0])
 
     @post("/v1/language", schema.LanguageAnswer, "Tell the language of a program")
     async def language(request: schema.LanguageRequest) -> Response:
-        return JSONResponse({"language": await engine.language(request.source())})
+        return _JSON({"language": await engine.language(request.source())})
 
 
 def _add_rest(app: FastAPI, engine: Engine, metrics: Metrics, name: str) -> None:
@@ -144,12 +158,12 @@ def _add_rest(app: FastAPI, engine: Engine, metrics: Metrics, name: str) -> None
         """Tell what the server is made of: model, classes, languages, limits."""
         index = engine.index
         size = None if index is None else {"files": index.files, "entries": len(index)}
-        return JSONResponse({**about, "index": size})
+        return _JSON({**about, "index": size})
 
     @app.get("/healthz", response_model=schema.Health, tags=["server"])
     async def tell_health() -> Response:
         """Tell that the server serves."""
-        return JSONResponse({"status": "ok"})
+        return _JSON({"status": "ok"})
 
     @app.get("/metrics", response_class=Response, tags=["server"])
     async def tell_metrics() -> Response:
@@ -162,7 +176,7 @@ def _samples() -> list[str]:
     return sorted(one.name for one in (_PAGE / "samples").iterdir() if one.is_file())
 
 
-def _add_page(app: FastAPI) -> None:
+def _add_page(app: FastAPI, described: dict[str, Any]) -> None:
     def add(path: str, content: bytes, kind: str) -> None:
         async def give() -> Response:
             return Response(content, media_type=f"{kind}; charset=utf-8")
@@ -174,13 +188,14 @@ def _add_page(app: FastAPI) -> None:
     add("/style.css", STYLE.encode(), "text/css")
     for name in _samples():
         add(f"/samples/{name}", (_PAGE / "samples" / name).read_bytes(), "text/plain")
-    add("/docs", to_page(app.openapi()).encode(), "text/html")
+    add("/openapi.json", bytes(_JSON(described).body), "application/json")
+    add("/docs", to_page(described).encode(), "text/html")
 
 
 def _add_errors(app: FastAPI) -> None:
     def give(status: int, code: str, message: str, **headers: str) -> Response:
-        refusal = RefusedError(status, code, message)
-        return JSONResponse(refusal.to_dict(), status, headers)
+        refusal = RefusedError(status, code, to_one_line(message))
+        return _JSON(refusal.to_dict(), status, headers)
 
     def on(error: Any) -> Callable[..., Callable[[Request, Any], Awaitable[Response]]]:
         return app.exception_handler(error)
