@@ -204,6 +204,8 @@ def test_the_language_is_told(server: Running) -> None:
         (b'{"code": "x"', "the body is no JSON"),
         (b"\xff\xfe", "the body is no JSON"),
         (b"\xc3\x28", "the body is no JSON: it is not UTF-8"),
+        (b"[" * 100_000, "the body is nested too deeply"),
+        (b'{"code": "x", "top": %b}' % (b"1" * 5000), "the body holds a number with too many"),
         (b'{"code": "a\\u0000b"}', "code: the code holds a NUL character"),
         (b'{"code": "x", "language": "cobol"}', "language: unknown language 'cobol'; known: c, "),
         (b'{"code": "x", "top": 0}', "top: input should be greater than or equal to 1"),

@@ -214,8 +214,8 @@ def _add_errors(app: FastAPI) -> None:
 
     @on(HTTPException)
     async def tell_status(request: Request, error: HTTPException) -> Response:
-        if error.status_code == 400:  # what FastAPI says of a body that is no text
-            return give(422, "invalid", "the body is no JSON: it is not UTF-8")
+        if error.status_code == 400:  # what FastAPI says of a body that it cannot read
+            return give(422, "invalid", _spell_unread(error.__cause__))
         words = {
             404: (
                 "not-found",
@@ -238,3 +238,15 @@ def _spell(problem: dict[str, Any]) -> str:
     where = ".".join(str(part) for part in problem["loc"] if part != "body")
     said = str(problem["msg"]).removeprefix("Value error, ")
     return f"{where or 'the body'}: {said[:1].lower()}{said[1:]}"
+
+
+def _spell_unread(cause: BaseException | None) -> str:
+    """Say why a body cannot be read at all."""
+    match cause:
+        case UnicodeDecodeError():
+            return "the body is no JSON: it is not UTF-8"
+        case RecursionError():
+            return "the body is nested too deeply: send one object of plain values"
+        case ValueError():
+            return "the body holds a number with too many digits"
+    return "the body cannot be read"
