@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -368,6 +369,78 @@ def test_more_than_may_wait_are_sent_away(strict: Running) -> None:
         status, said = parse_answer(_hear(slow))
         assert (status, said["error"]["code"]) == (408, "timeout")
     assert strict.post("classify", {"code": "int x;"}).status_code == 200
+
+
+def test_who_never_finishes_a_head_is_sent_away(strict: Running) -> None:
+    head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    silent, slow, idle = (_connect(strict) for _ in range(3))
+    begun = time.monotonic()
+    with silent, slow, idle:
+        slow.sendall(head)
+        idle.sendall(head + b"\r\n")
+        heard = b""
+        while not heard.endswith(b"}"):
+            heard += idle.recv(1000)
+        idle.sendall(head)
+        for _ in range(5):  # who sends something now and then does not get longer
+            time.sleep(0.3)
+            slow.sendall(b"X: x\r\n")
+            idle.sendall(b"X: x\r\n")
+        for client in slow, idle:
+            status, said = parse_answer(_hear(client))
+            assert (status, said["error"]["code"]) == (408, "timeout")
+        assert _hear(silent) == b""
+    assert 2 < time.monotonic() - begun < 10
+
+
+def test_a_body_that_nobody_reads_does_not_hold_a_connection(strict: Running) -> None:
+    begun = time.monotonic()
+    with _connect(strict) as client:
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n")
+        client.settimeout(0.2)
+        heard = None
+        while heard != b"" and time.monotonic() < begun + 10:
+            client.sendall(b"x")
+            with suppress(TimeoutError):
+                heard = client.recv(1000)
+    assert heard == b""
+
+
+def test_400_slow_heads_are_sent_away(strict: Running) -> None:
+    async def wait() -> list[bytes]:
+        clients = [await asyncio.open_connection("127.0.0.1", strict.port) for _ in range(400)]
+        for _, writer in clients:
+            writer.write(b"GET /")
+        async with asyncio.timeout(30):
+            found = await asyncio.gather(*(reader.read() for reader, _ in clients))
+        for _, writer in clients:
+            writer.close()
+        return found
+
+    assert all(answer.startswith(b"HTTP/1.1 408 ") for answer in asyncio.run(wait()))
+    assert strict.get("healthz").status_code == 200
+
+
+def _connect(running: Running) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", running.port), timeout=30)
+
+
+@pytest.mark.parametrize("size", [20_000, 200_000])
+@pytest.mark.parametrize("end", ["\r\n\r\n", ""])
+def test_a_head_that_is_too_long_is_refused(server: Running, size: int, end: str) -> None:
+    head = f"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: {'x' * size}{end}"
+    with _connect(server) as client:
+        client.sendall(head.encode())
+        status, said = parse_answer(_hear(client))
+    assert (status, said["error"]["code"]) == (431, "too-large")
+    assert "16,384 bytes" in said["error"]["message"]
+
+
+def test_what_is_no_http_is_refused_in_the_one_form(server: Running) -> None:
+    with _connect(server) as client:
+        client.sendall(b"hello\r\n\r\n")
+        status, said = parse_answer(_hear(client))
+    assert (status, said["error"]["code"]) == (400, "invalid")
 
 
 def test_what_takes_too_long_is_given_up(model_folder: Path) -> None:

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from treecaps.server.limits import Limits, RefusedError
 from treecaps.server.metrics import Metrics
 
-_HEADERS = (
+HEADERS = (
     (
         b"content-security-policy",
         b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
@@ -23,6 +23,8 @@ _HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-cache"),
 )
+MAX_HEAD = 16_384
+"""How many bytes the first line and the headers of a request may have."""
 _GONE = 499
 
 
@@ -58,6 +60,7 @@ class Gate:
         begun = perf_counter()
         answer = _Answer(send)
         try:
+            _check_head(scope)
             self._check_host(scope)
             if scope["method"] == "POST":
                 await self._post(scope, receive, answer)
@@ -175,7 +178,7 @@ class _Answer:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), *_HEADERS]
+            message["headers"] = [*message.get("headers", ()), *HEADERS]
         await self._send(message)
 
     async def refuse(
@@ -184,13 +187,7 @@ class _Answer:
         """Send a refusal, and wait for something else before the connection may end."""
         if self.status != _GONE:  # the answer has begun, and cannot be another
             return
-        body = json.dumps(refusal.to_dict()).encode()
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-        ]
-        if refusal.status in (429, 503):
-            headers.append((b"retry-after", b"1"))
+        headers, body = encode(refusal)
         await self.send(
             {"type": "http.response.start", "status": refusal.status, "headers": headers}
         )
@@ -200,6 +197,31 @@ class _Answer:
                 await then()
             finally:
                 await self.send({"type": "http.response.body", "body": b""})
+
+
+def encode(refusal: RefusedError) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """Return the headers and the body of a refusal."""
+    body = json.dumps(refusal.to_dict()).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    if refusal.status in (429, 503):
+        headers.append((b"retry-after", b"1"))
+    return headers, body
+
+
+def refuse_head() -> RefusedError:
+    """Make a refusal of a head that is too large."""
+    said = f"the head of the request is larger than the {MAX_HEAD:,} bytes that this server takes"
+    return RefusedError(431, "too-large", said)
+
+
+def _check_head(scope: Scope) -> None:
+    # The parser only counts what has come of a head that is incomplete.
+    size = len(scope["raw_path"]) + len(scope["query_string"])
+    if size + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > MAX_HEAD:
+        raise refuse_head()
 
 
 async def _ended(receive: Receive) -> None:

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -15,6 +16,8 @@ _LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
 _BACKLOG = 2048
 _GRACE = 5.0
 """How much longer than a request may take the server waits for the last ones."""
+_HEAD_SECONDS = 10.0
+"""How long the head of a request may take; where requests must be shorter, it must be, too."""
 
 
 def serve(
@@ -48,9 +51,10 @@ def serve(
         from treecaps.models.trained import load
         from treecaps.nn.memory import keep_memory
         from treecaps.server.app import create_app
+        from treecaps.server.connections import Connection
         from treecaps.server.engine import Engine
         from treecaps.server.following import FollowedIndex
-        from treecaps.server.gate import Gate
+        from treecaps.server.gate import MAX_HEAD, Gate
         from treecaps.server.metrics import Metrics
 
         torch.set_num_threads(1)  # the other cores parse
@@ -66,6 +70,8 @@ def serve(
         hosts = _LOOPBACK if address[0] in ("127.0.0.1", "::1") else None
         config = uvicorn.Config(
             Gate(app, limits, metrics, paths, hosts),
+            http=partial(Connection, seconds=max(1.0, min(_HEAD_SECONDS, limits.seconds))),
+            h11_max_incomplete_event_size=MAX_HEAD,
             lifespan="off",
             ws="none",
             log_level="warning",
