@@ -443,6 +443,18 @@ def test_what_is_no_http_is_refused_in_the_one_form(server: Running) -> None:
     assert (status, said["error"]["code"]) == (400, "invalid")
 
 
+@pytest.mark.parametrize(
+    "path", ["", "healthz", "v1/about", "metrics", "page.js", "docs", "openapi.json"]
+)
+def test_a_head_is_an_answer_without_its_body(server: Running, path: str) -> None:
+    found, whole = httpx.head(f"{server.url}/{path}"), server.get(path)
+    assert (found.status_code, found.content) == (200, b"")
+    assert found.headers["Content-Type"] == whole.headers["Content-Type"]
+    if path != "metrics":
+        assert int(found.headers["Content-Length"]) == len(whole.content)
+    assert httpx.head(f"{server.url}/v1/classify").status_code == 405
+
+
 def test_what_takes_too_long_is_given_up(model_folder: Path) -> None:
     # The first program waits for a process to begin, which takes longer.
     with serving("--model", model_folder, "--seconds", "0.01") as server:

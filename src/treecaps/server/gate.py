@@ -65,6 +65,8 @@ class Gate:
             if scope["method"] == "POST":
                 await self._post(scope, receive, answer)
             else:
+                if scope["method"] == "HEAD":  # uvicorn leaves the body out
+                    scope = {**scope, "method": "GET"}
                 await self._app(scope, receive, answer.send)
         except RefusedError as refusal:
             await answer.refuse(refusal)
