@@ -483,6 +483,21 @@ def test_what_is_accepted_is_finished(model_folder: Path, number: signal.Signals
         assert server.process.stderr.read() == ""
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_the_server_at_once(
+    model_folder: Path, number: signal.Signals
+) -> None:
+    with serving("--model", model_folder) as server, _connect(server) as client:
+        client.sendall(request("classify", b"", 10))  # and then nothing, for 30 s
+        while _figure(server.get("metrics").text, "treecaps_requests_under_way") < 1:
+            pass
+        server.process.send_signal(number)
+        with pytest.raises(subprocess.TimeoutExpired):
+            server.process.wait(1)
+        server.process.send_signal(number)
+        assert server.process.wait(5) == 128 + number
+
+
 def test_a_port_is_for_one_server(server: Running, model_folder: Path) -> None:
     script = "from treecaps.cli.main import run; run()"
     words = ["serve", "--model", str(model_folder), "--port", str(server.port)]

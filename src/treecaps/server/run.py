@@ -5,9 +5,11 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 
 from treecaps.errors import MissingExtraError, UsageError
 from treecaps.server.limits import Limits
@@ -29,6 +31,8 @@ def serve(
     ready: Callable[[str], None],
 ) -> None:
     """Serve until the process is told to end (SIGINT, SIGTERM), and finish what is under way.
+
+    A process that is told so twice ends at once.
 
     Args:
         model: The folder of a trained model, or the name of a bundled one.
@@ -79,14 +83,22 @@ def serve(
             server_header=False,
             timeout_graceful_shutdown=int(limits.seconds + _GRACE),
         )
-        gc.freeze()  # what is loaded stays, and need not be looked through again and again
-        # The server hears these itself; when it has finished, it raises them again.
+        server = uvicorn.Server(config)
+
+        def end(number: int, _: FrameType | None) -> None:
+            if server.should_exit:
+                os._exit(128 + number)
+            server.should_exit = True
+
+        # uvicorn would hear only the first SIGTERM, and none while the engine closes.
+        server.capture_signals = nullcontext
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: None)
+            signal.signal(number, end)
+        gc.freeze()  # what is loaded stays, and need not be looked through again and again
         shown = f"[{address[0]}]" if ":" in address[0] else address[0]
         ready(f"http://{shown}:{address[1]}")
         try:
-            uvicorn.Server(config).run([listener])
+            server.run([listener])
         finally:
             engine.close()
 
