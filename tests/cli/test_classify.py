@@ -53,6 +53,15 @@ def test_what_is_in_no_class_is_unknown(tmp_path: Path, run_here: Run) -> None:
     )
 
 
+def test_an_empty_program_is_called_so(model: Path, tmp_path: Path, run_here: Run) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("# gcd\n")
+    done = run_here("classify", "--model", model, file)
+    assert (done.returncode, done.stdout) == (0, f"{file}: unknown, the program is empty\n")
+    found = json.loads(run_here("classify", "--model", model, file, "--json").stdout)
+    assert (found["label"], found["guess"], found["top"]) == ("unknown", None, [])
+
+
 def test_one_class_or_all_can_be_named(model: Path, run_here: Run) -> None:
     words = ("classify", "--model", model, PROGRAMS / "gcd/gcd.c", "--top")
     assert "then" not in run_here(*words, "1").stdout

@@ -10,7 +10,8 @@ from tests.conftest import EXAMPLES
 from tests.inference.examples import LABELS, small_model
 from treecaps.errors import Failure, UsageError
 from treecaps.inference import stream as module
-from treecaps.inference.classify import Candidate, Classification, classify
+from treecaps.inference.classify import Candidate, Classification, answer_all, classify
+from treecaps.inference.pieces import Piece
 from treecaps.syntax.program import Program
 
 
@@ -80,6 +81,22 @@ def test_bad_programs_are_results_in_their_place(
     good = [results[number] for number in (1, 3, 5)]
     assert all(isinstance(result, Classification) for result in good)
     assert [result.id for result in good] == ["mine", str(EXAMPLES[0]), str(tmp_path / "empty.c")]
+
+
+def test_of_an_empty_program_nothing_is_guessed() -> None:
+    model = small_model()
+    codes = {"c": "", "python": " \n# gcd\n", "java": "/* gcd */", "go": "// gcd"}
+    empty = [Program.of(code, language) for language, code in codes.items()]
+    full = Program.of("int f() { return 1; }", "c")
+    *results, last = classify(model, [*empty, full], top=2)
+    for result in results:
+        assert isinstance(result, Classification)
+        assert result == Classification("<code>", "unknown", False, None, 0.0, 0.0, ())
+        assert result.to_dict()["guess"] is None
+    assert isinstance(last, Classification)
+    assert last.guess in LABELS
+    pieces = [Piece(one.id, treecaps.parse_code(one.text, one.language)) for one in empty]
+    assert answer_all(model, pieces) == results
 
 
 def test_kinds_that_were_not_in_training_are_no_trouble() -> None:

@@ -102,6 +102,8 @@ def _place(result: "Classification") -> str:
 
 
 def _describe(result: "Classification") -> str:
+    if result.guess is None:
+        return f"{result.label}, the program is empty"
     first, *others = (f"{one.label} {one.probability:.0%}" for one in result.top)
     if not result.known:
         first = f"{result.label}, perhaps {first} (length {result.length:.2f})"

@@ -31,13 +31,15 @@ class Classification:
 
     Args:
         id: The program's name.
-        label: The class of the program, or ``unknown`` where no class is present enough.
+        label: The class of the program, or ``unknown`` where no class is present enough or the
+            program is empty.
         known: Whether one is.
-        guess: The class whose code capsule is the longest, present enough or not.
+        guess: The class whose code capsule is the longest, present enough or not; ``None`` for an
+            empty program, of which nothing can be told.
         probability: Its calibrated probability, if the program is of any of the classes.
         length: The length of its code capsule, from 0 to 1: how present the class is, whatever
             is true of the others.
-        top: The classes with the longest code capsules, longest first.
+        top: The classes with the longest code capsules, longest first; none for an empty program.
         function: The name of the function that this is about; ``None`` for a whole program.
         line: The line where that begins, from 1.
     """
@@ -45,7 +47,7 @@ class Classification:
     id: str
     label: str
     known: bool
-    guess: str
+    guess: str | None
     probability: float
     length: float
     top: tuple[Candidate, ...]
@@ -55,7 +57,14 @@ class Classification:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         values = {**vars(self), "top": [candidate._asdict() for candidate in self.top]}
-        return {name: value for name, value in values.items() if value is not None}
+        if self.function is None:
+            del values["function"], values["line"]
+        return values
+
+
+def is_empty(tree: Tree) -> bool:
+    """Tell whether a program has no code: nothing but white space and comments."""
+    return len(tree) == 1
 
 
 def classify(
@@ -107,6 +116,9 @@ def answer_all(model: TrainedModel, pieces: Sequence[Piece], top: int = 3) -> li
 def _classification(
     model: TrainedModel, piece: Piece, best: tuple[Candidate, ...]
 ) -> Classification:
+    if is_empty(piece.tree):
+        nothing = (UNKNOWN, False, None, 0.0, 0.0, ())
+        return Classification(piece.id, *nothing, piece.function, piece.line)
     known = best[0].length >= model.calibration.threshold
     label = best[0].label if known else UNKNOWN
     return Classification(piece.id, label, known, *best[0], best, piece.function, piece.line)
