@@ -45,6 +45,14 @@ def test_standard_input_and_a_file_agree(tmp_path: Path) -> None:
     assert one["lines"] == other["lines"]
 
 
+def test_an_empty_program_is_not_explained(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("# gcd\n")
+    done = run("explain", file)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"treecaps: error: {file} is empty: there is nothing to explain\n"
+
+
 def test_a_page_shows_code_and_runs_none_of_it(tmp_path: Path) -> None:
     file = tmp_path / "evil.py"
     file.write_text(

@@ -162,10 +162,9 @@ def test_other_classes_and_unknown_programs_are_explained_too(model: TrainedMode
         explain(model, tree, method="x")  # type: ignore[arg-type]
 
 
-def test_a_program_of_one_node(model: TrainedModel) -> None:
-    found = explain(model, Program.of("", "python"), method="routing")
-    assert len(found.tree) == 1
-    assert found.lines.tolist() == pytest.approx([found.answer.length], abs=1e-5)
+def test_an_empty_program_is_not_explained(model: TrainedModel) -> None:
+    with pytest.raises(UsageError, match=r"a\.py is empty: there is nothing to explain"):
+        explain(model, Program.of("# gcd\n", "python", id="a.py"), label="gcd")
 
 
 def test_only_treecaps_is_explained() -> None:

@@ -18,7 +18,7 @@ from treecaps.explanation.attribution import (
     to_tokens,
 )
 from treecaps.explanation.perturbation import Dimension, perturb
-from treecaps.inference.classify import Classification, answer
+from treecaps.inference.classify import Classification, answer, is_empty
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
@@ -163,8 +163,10 @@ def explain(
         program = tree
     elif program.frontend != model.frontend:
         raise UsageError(f"the model wants a tree by {model.frontend}, not by {program.frontend}")
+    if is_empty(program):
+        raise UsageError(f"{name} is empty: there is nothing to explain")
     said = answer(model, program, name)
-    label = label or said.guess
+    label = label or said.top[0].label
     method = method or best_method(model, program)
     nodes = attribute(model, program, label, method)
     routes = _routes(model, program, model.labels.index(label))
