@@ -90,6 +90,17 @@ def test_what_is_wrong_is_said(page: Page) -> None:
     expect(page.get_by_role("status")).to_contain_text("There is no code yet")
 
 
+def test_an_empty_program_is_called_so(page: Page) -> None:
+    page.get_by_label("Code").fill("# a comment and nothing else\n")
+    page.get_by_label("Language").select_option("python")
+    expect(page.locator("#verdict")).to_have_text("unknown, the program is empty")
+    expect(page.get_by_role("button", name="Tell")).to_be_enabled()
+    expect(page.get_by_role("status")).to_have_text("")
+    expect(page.locator("#bars li")).to_have_count(0)
+    expect(page.locator("#why")).to_be_hidden()
+    expect(page.locator("#alike")).to_be_hidden()
+
+
 def test_a_file_may_be_opened(page: Page) -> None:
     page.locator("#file").set_input_files(PROGRAMS / "stack" / "stack.go")
     expect(page.locator("#verdict")).to_have_text(re.compile("stack"))

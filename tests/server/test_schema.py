@@ -4,6 +4,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case, GenerationMode
 from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.server.conftest import Running
 
@@ -13,7 +14,11 @@ def test_the_server_keeps_to_its_description(server: Running) -> None:
     tried: list[int] = []
 
     def check(case: "Case[Any]") -> None:
-        tried.append(case.call_and_validate().status_code)
+        answer = case.call()
+        # No schema can tell a program with code from one without.
+        empty = answer.status_code == 422 and answer.json()["error"]["code"] == "empty"
+        case.validate_response(answer, excluded_checks=[positive_data_acceptance] if empty else [])
+        tried.append(answer.status_code)
 
     for found in schema.get_all_operations():
         assert isinstance(found, Ok)

@@ -260,6 +260,31 @@ def test_names_that_are_not_utf_8_are_shown(model_folder: Path, tmp_path: Path) 
         assert running.get("v1/about").json()["model"] == "model\N{REPLACEMENT CHARACTER}"
 
 
+@pytest.mark.parametrize("code", ["", " \n\t", "# gcd\n"])
+def test_an_empty_program_is_called_so(server: Running, code: str) -> None:
+    body = {"code": code, "language": "python"}
+    found = server.post("classify", {**body, "top": 5})
+    assert found.status_code == 200
+    assert found.json() == {
+        "id": "<code>",
+        "label": "unknown",
+        "known": False,
+        "guess": None,
+        "probability": 0.0,
+        "length": 0.0,
+        "top": [],
+    }
+    for path, use in ("explain", "explain"), ("search", "search for"):
+        refused = server.post(path, body)
+        assert refused.status_code == 422
+        assert refused.json()["error"] == {
+            "code": "empty",
+            "message": f"the program is empty: there is nothing to {use}",
+        }
+    assert server.post("embed", body).status_code == 200
+    assert server.post("classify", {**body, "functions": True}).json() == []
+
+
 def test_all_errors_have_one_form(server: Running) -> None:
     for found, status, code in (
         (server.get("nothing"), 404, "not-found"),

@@ -11,7 +11,7 @@ import numpy as np
 from treecaps.errors import Failure, UsageError
 from treecaps.explanation.attribution import MOST_NODES, Method
 from treecaps.explanation.explanation import explain
-from treecaps.inference.classify import Classification, answer_all
+from treecaps.inference.classify import Classification, answer_all, is_empty
 from treecaps.inference.embed import Embedder, Embedding
 from treecaps.inference.pieces import Piece
 from treecaps.models.trained import TrainedModel
@@ -105,6 +105,8 @@ class Engine:
         pieces = await self._parse(source)
         if not source.functions:
             ((name, tree, *_),) = pieces
+            if is_empty(tree):
+                raise _refuse_empty("search for")
             try:
                 pieces = [Piece(name, select(tree, lines, functions=index.functions))]
             except UsageError as error:
@@ -131,6 +133,8 @@ class Engine:
     async def explain(self, source: Source, label: str | None, method: Method | None) -> Plain:
         """Tell what of a program leads to its class, as plain values for JSON."""
         (piece,) = await self._parse(source)
+        if is_empty(piece.tree):
+            raise _refuse_empty("explain")
         if method == "gradients" and len(piece.tree) > MOST_NODES:
             raise RefusedError(
                 413,
@@ -209,6 +213,10 @@ class Engine:
             said = replace(explained.answer, id=piece.id)
             found.append(replace(explained, answer=said).to_dict())
         return found
+
+
+def _refuse_empty(use: str) -> RefusedError:
+    return RefusedError(422, "empty", f"the program is empty: there is nothing to {use}")
 
 
 def _nodes(job: _Job) -> int:

@@ -167,7 +167,7 @@ class ClassificationAnswer(BaseModel):
     id: str
     label: str = Field(description="The class, or unknown where none is present enough.")
     known: bool
-    guess: str
+    guess: str | None = Field(description="The best class; null for an empty program.")
     probability: float
     length: float
     top: list[Candidate]

@@ -87,7 +87,9 @@ async function tell() {
   $("tell").disabled = true;
   say("Looking at the tree…");
   try {
-    showAnswer(await ask("v1/classify", { ...asked, top: 5 }, run.signal));
+    const said = await ask("v1/classify", { ...asked, top: 5 }, run.signal);
+    showAnswer(said);
+    if (said.guess === null) return say("");
     say("Finding out why…");
     const searching = about.index && ask("v1/search", { ...asked, with_code: true }, run.signal);
     const explaining = ask("v1/explain", asked, run.signal);
@@ -113,8 +115,8 @@ function bar(share) {
 }
 
 function showAnswer(found) {
-  $("verdict").textContent = found.known
-    ? found.label : `unknown, perhaps ${found.guess}`;
+  $("verdict").textContent = found.known ? found.label
+    : found.guess === null ? "unknown, the program is empty" : `unknown, perhaps ${found.guess}`;
   $("bars").replaceChildren(...found.top.map(one => make("li", {},
     make("span", { class: "name" }, one.label),
     make("span", { class: "share" }, percent(one.probability)), bar(one.probability))));
