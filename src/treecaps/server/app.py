@@ -34,6 +34,7 @@ _WORDS = {
     421: "The server is called by a name that it does not go by.",
     422: "Something about the request or its program is wrong.",
     429: "Too many requests are under way.",
+    431: "The head of the request is too large.",
     503: "There was no answer in time.",
 }
 _ERRORS: dict[int | str, dict[str, Any]] = {
