@@ -1,4 +1,3 @@
-import json
 import signal
 import subprocess
 import time
@@ -160,11 +159,11 @@ def test_a_server_whose_workers_hang_says_so_and_ends(model: Path) -> None:
 
 
 def test_a_killed_server_leaves_no_process(model: Path) -> None:
-    body = json.dumps({"code": (HERE / "arrows.java").read_text(), "language": "java"})
+    body = {"code": (HERE / "arrows.java").read_text(), "language": "java"}
     with serving("--model", model, "--workers", "2") as server:
         processes = _children(server.process.pid)
         with httpx.Client() as client, pytest.raises(httpx.TimeoutException):
-            client.post(f"{server.url}/v1/classify", content=body, timeout=0.5)
+            client.post(f"{server.url}/v1/classify", json=body, timeout=0.5)
         server.process.kill()
         server.process.wait(10)
     until = time.monotonic() + 2

@@ -51,11 +51,10 @@ def command(
     program = read_input(file, None, language, max_bytes)
     if isinstance(program, Failure):
         raise UsageError(f"{file}: {program.message}")
-    if not program.text.strip():
-        raise UsageError(f"{file} is empty: there is nothing to search for")
     import torch
 
     from treecaps.data.parallel import parse_programs
+    from treecaps.inference.classify import is_empty
     from treecaps.search.index import Index
     from treecaps.syntax.functions import find_functions
 
@@ -66,6 +65,8 @@ def command(
     (tree,) = parse_programs([program], model.frontend, comments=model.comments)
     if isinstance(tree, Failure):
         raise UsageError(f"{file}: {tree.message}")
+    if is_empty(tree):
+        raise UsageError(f"{file} is empty: there is nothing to search for")
     names: list[tuple[str, int] | None]
     if functions:
         found = find_functions(tree)

@@ -161,9 +161,13 @@ def _add_rest(app: FastAPI, engine: Engine, metrics: Metrics, name: str) -> None
         size = None if index is None else {"files": index.files, "entries": len(index)}
         return _JSON({**about, "index": size})
 
-    @app.get("/healthz", response_model=schema.Health, tags=["server"])
+    stuck = {"model": schema.ErrorAnswer, "description": "No worker can answer."}
+
+    @app.get("/healthz", response_model=schema.Health, responses={503: stuck}, tags=["server"])
     async def tell_health() -> Response:
         """Tell that the server serves."""
+        if not await engine.can_answer():
+            raise RefusedError(503, "stuck", "no worker can answer: try again in a moment")
         return _JSON({"status": "ok"})
 
     @app.get("/metrics", response_class=Response, tags=["server"])
