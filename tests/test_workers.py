@@ -188,3 +188,12 @@ def test_a_process_without_a_pool_left_ends() -> None:
         env=environment,
     )
     assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+def test_a_worker_that_died_while_it_waited_costs_no_task() -> None:
+    with pool() as some:
+        pid = int(str(some.submit(("pid", 0)).result()))
+        os.kill(pid, signal.SIGKILL)
+        while is_running(pid):
+            time.sleep(0.01)
+        assert some.submit(("number", 1)).result() == 1

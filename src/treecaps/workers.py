@@ -110,29 +110,22 @@ class WorkerPool(Generic[Task, Result]):
         self._threads.shutdown(cancel_futures=True)
 
     def _run(self, task: Task) -> Result:
-        worker = self._worker()
-        try:
-            good, result = worker.run(task)
-        except WorkerLostError:
-            self._own.worker = None
-            with self._changing:
-                self._workers.discard(worker)
-            raise
+        good, result = self._worker().run(task)
         if not good:
             raise result
         found: Result = result
         return found
 
     def _worker(self) -> "_Worker":
-        """Return the worker of this thread, started if it has none."""
+        """Return the worker of this thread, a new one if it has none that lives."""
         worker: _Worker | None = getattr(self._own, "worker", None)
-        if worker is None:
-            worker = _Worker(self._context, self._setup)
+        if worker is None or not worker.is_alive():
+            new = self._own.worker = _Worker(self._context, self._setup)
             with self._changing:
-                self._workers.add(worker)
+                self._workers = {*(self._workers - {worker}), new}
                 if self._closed:
-                    worker.kill()
-            self._own.worker = worker
+                    new.kill()
+            return new
         return worker
 
 
@@ -149,6 +142,9 @@ class _Worker:
             )
             self._process.start()
             other.close()
+
+    def is_alive(self) -> bool:
+        return bool(self._process.is_alive())
 
     def kill(self) -> None:
         self._process.kill()
