@@ -72,4 +72,5 @@ def tell(error: OSError) -> str:
     """Say in a few words what the system complained about."""
     if error.errno == errno.ELOOP:
         return "is a symbolic link that leads back to itself"
-    return (error.strerror or str(error)).lower()
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:]

@@ -123,8 +123,8 @@ def test_what_is_not_a_file_is_said(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket.c"))
         for name, complaint in (
-            ("fifo.c", "is a FIFO"),
-            ("folder.c", "is a folder"),
+            ("fifo.c", "is a FIFO, not a file; pipe it into '-' instead"),
+            ("folder.c", "is a folder, not a file"),
             ("loop.c", "leads back to itself"),
             ("dangling.c", "no such file"),
             ("missing.c", "no such file"),

@@ -1,13 +1,13 @@
 """A program as text: read from a file, from bytes or from standard input."""
 
 import codecs
-import os
-import stat
+import errno
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from treecaps.errors import ProgramError, tell
+from treecaps.files import read_regular_file, too_large
 from treecaps.syntax.languages import language_named, language_of_file
 
 MAX_BYTES = 10_000_000
@@ -58,7 +58,7 @@ class Program:
         # A lone surrogate is no text: it is let through here and replaced below.
         data = code.encode("utf-8", "surrogatepass") if isinstance(code, str) else bytes(code)
         if len(data) > max_bytes:
-            raise _too_large(len(data), max_bytes)
+            raise _refuse(too_large(len(data), max_bytes))
         text, replaced = decode(data)
         return cls(id, text, language_named(language).name, label, replaced)
 
@@ -140,31 +140,15 @@ def _refuse_binary(head: bytes) -> None:
 
 def _read_file(path: str | Path, max_bytes: int) -> bytes:
     try:
-        status = os.stat(path)
-        # Asked before opening: opening a FIFO that nobody writes to would wait for ever.
-        if not stat.S_ISREG(status.st_mode):
-            raise ProgramError("unreadable", _what_else(status.st_mode))
-        if status.st_size > max_bytes:
-            raise _too_large(status.st_size, max_bytes)
-        with open(path, "rb") as file:
-            return file.read(max_bytes + 1)
+        return read_regular_file(path, max_bytes)
     except OSError as error:
-        raise ProgramError("unreadable", tell(error)) from None
+        raise _refuse(error) from None
     except ValueError:
         raise ProgramError("unreadable", "no such file (its name holds a NUL)") from None
 
 
-def _what_else(mode: int) -> str:
-    if stat.S_ISDIR(mode):
-        return "is a folder, not a file"
-    if stat.S_ISFIFO(mode):
-        return "is a FIFO, not a file; pipe it into '-' instead"
-    return "is a device or socket, not a file"
-
-
-def _too_large(size: int, limit: int) -> ProgramError:
-    return ProgramError(
-        "too-large",
-        f"is larger than {limit / 1e6:g} MB ({size / 1e6:.1f} MB or more);"
-        " raise the limit with --max-mb",
-    )
+def _refuse(error: OSError) -> ProgramError:
+    if error.errno == errno.EFBIG:
+        return ProgramError("too-large", f"{tell(error)}; raise the limit with --max-mb")
+    hint = "; pipe it into '-' instead" if error.errno == errno.ESPIPE else ""
+    return ProgramError("unreadable", f"{tell(error)}{hint}")

@@ -1,0 +1,41 @@
+"""Calls that must fail soon: a mistake in what is tested neither hangs nor fills memory."""
+
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+_SECONDS = 30
+_BYTES = 1 << 30
+
+
+def error_of(call: Callable[[], object]) -> Exception:
+    """Return the error that a call raises; fail if it takes long or more than some memory."""
+    caught: list[Exception] = []
+
+    def run() -> None:
+        try:
+            call()
+        except Exception as error:
+            caught.append(error)
+
+    # If it never ends it is left behind, and does not keep the tests from ending.
+    thread = Thread(target=run, daemon=True)
+    with _little_memory():
+        thread.start()
+        thread.join(_SECONDS)
+    assert not thread.is_alive(), "it does not end"
+    assert caught, "it raises nothing"
+    return caught[0]
+
+
+@contextmanager
+def _little_memory() -> Iterator[None]:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    before, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + _BYTES, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (before, most))
