@@ -387,3 +387,17 @@ def test_linear_machines_learn_from_blind_programs_and_are_resumed(tmp_path: Pat
     assert again.fingerprint() == model.fingerprint()
     with pytest.raises(UsageError, match="cannot begin with another"):
         train(trees, labels, preset=preset, start=model)
+
+
+@pytest.mark.parametrize(
+    ("model", "setting"),
+    [
+        ("capsgnn", "layers"),
+        ("capsgnn", "graph_iterations"),
+        ("capsgnn", "class_iterations"),
+        ("ggnn", "steps"),
+    ],
+)
+def test_what_is_done_again_and_again_is_bounded(model: str, setting: str) -> None:
+    with pytest.raises(UsageError, match=f"{setting} must be at most"):
+        apply_settings(get_preset("default", model), [f"{setting}=1001"])

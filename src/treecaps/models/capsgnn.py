@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +27,8 @@ _CHILD = EDGES.index("Child")
 @dataclass(frozen=True)
 class CapsGNNConfig(NetworkConfig):
     """What a CapsGNN is made of."""
+
+    GREATEST: ClassVar = {"layers": 100, "graph_iterations": 1000, "class_iterations": 1000}
 
     layers: int = option(3, "layers of graph convolution, each of which gives node capsules")
     channels: int = option(4, "capsules of a node in each layer")

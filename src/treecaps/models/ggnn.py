@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,8 @@ from treecaps.syntax.tree import Tree
 @dataclass(frozen=True)
 class GGNNConfig(NetworkConfig):
     """What a GGNN is made of."""
+
+    GREATEST: ClassVar = {"steps": 1000}
 
     hidden: int = option(64, "the size of a node's state")
     steps: int = option(4, "how often nodes hear of their neighbours")
