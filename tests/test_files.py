@@ -8,7 +8,7 @@ import pytest
 
 from tests.limits import error_of
 from treecaps.errors import tell
-from treecaps.files import read_regular_file
+from treecaps.files import load_json, read_regular_file
 
 
 def test_a_file_is_read_up_to_the_bound(tmp_path: Path) -> None:
@@ -62,3 +62,14 @@ def test_anything_else_is_refused_at_once(
     assert isinstance(error, OSError)
     assert tell(error) == words
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_json_is_read_up_to_some_depth() -> None:
+    assert load_json(b'{"a": [1, {"b": null}]}') == {"a": [1, {"b": None}]}
+    assert load_json("3") == 3
+    assert load_json("[" * 100 + "]" * 100)
+    for text in ("[" * 101 + "]" * 101, '{"a":' * 101 + "1" + "}" * 101, "[" * 100_000):
+        with pytest.raises(ValueError, match="nested too deep"):
+            load_json(text)
+    with pytest.raises(ValueError, match="Expecting"):
+        load_json("{")

@@ -1,9 +1,14 @@
 """Files from elsewhere: they are read if they are regular files of bounded size."""
 
 import errno
+import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
+
+_DEEPEST = 100
+"""How deep JSON may be nested: what is deeper than Python's stack cannot be compared or written."""
 
 
 def read_regular_file(path: str | Path, max_bytes: int) -> bytes:
@@ -35,6 +40,25 @@ def check_regular(status: os.stat_result, max_bytes: int) -> None:
         raise _not_a_file(status.st_mode)
     if status.st_size > max_bytes:
         raise too_large(status.st_size, max_bytes)
+
+
+def load_json(content: bytes | str) -> Any:
+    """Return the value of a JSON text; raise ``ValueError`` if it is none, or nested too deep."""
+    try:
+        value = json.loads(content)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    parts = [value] if isinstance(value, dict | list) else []
+    for _ in range(_DEEPEST):
+        parts = [
+            part
+            for whole in parts
+            for part in (whole.values() if isinstance(whole, dict) else whole)
+            if isinstance(part, dict | list)
+        ]
+    if parts:
+        raise ValueError("nested too deep")
+    return value
 
 
 def too_large(size: int, max_bytes: int) -> OSError:

@@ -1,4 +1,6 @@
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from tests.limits import error_of
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, UsageError
 from treecaps.vectors.kind_vectors import KindVectors
@@ -83,7 +86,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot read .*: no such file"):
         KindVectors.load(tmp_path / "none.safetensors")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(DataError, match=r"cannot read .*folder: is a directory"):
+    with pytest.raises(DataError, match=r"cannot read .*folder: is a folder, not a file"):
         KindVectors.load(tmp_path / "folder")
     file = tmp_path / "some.safetensors"
     make().save(file)
@@ -109,6 +112,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
         ({"kinds": ["<unknown>", "b", "a"]}, {}, "damaged: not a vocabulary"),
         ({"kinds": ["<unknown>", "a"]}, {}, "do not fit its 2 kinds"),
         ({"seed": "x"}, {}, "damaged"),
+        ({"seed": float("inf")}, {}, "damaged"),
         ({}, {"values": np.zeros((3, 0), np.float32)}, "do not fit"),
         ({}, {"values": np.zeros((3, 2))}, "do not fit"),
         ({}, {"values": np.zeros(3, np.float32)}, "do not fit"),
@@ -137,6 +141,16 @@ def test_altered_files_are_refused(
     save_file({**arrays, **tensors}, file, {"treecaps-vectors": json.dumps({**good, **about})})
     with pytest.raises(DataError, match=why):
         KindVectors.load(file)
+
+
+@pytest.mark.parametrize("damage", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_anything_but_a_file_is_refused_at_once(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(tmp_path / "some.safetensors")
+    error = error_of(lambda: KindVectors.load(tmp_path / "some.safetensors"))
+    assert isinstance(error, DataError)
+    assert "not a file" in str(error)
 
 
 def test_a_file_without_its_arrays_or_facts_is_damaged(tmp_path: Path) -> None:

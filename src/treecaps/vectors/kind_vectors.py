@@ -7,16 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
 from treecaps.data.distinct import Longs
 from treecaps.data.forest import Floats
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, UsageError, tell
+from treecaps.files import load_json, read_regular_file
 
 FORMAT = 1
 _ABOUT = "treecaps-vectors"
+_MAX_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,19 +107,19 @@ class KindVectors:
     def load(cls, path: str | Path) -> "KindVectors":
         """Read what ``save`` wrote, and check it."""
         try:
-            with open(path, "rb"):  # what fails here has the system's plain words
-                pass
-            with safe_open(path, "numpy") as file:
-                metadata = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            content = read_regular_file(path, _MAX_BYTES)
+            tensors = load(content)
+            # The head of the file: its size, then JSON, which was checked just now.
+            head = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+            metadata = head.get("__metadata__") or {}
         except OSError as error:
             raise DataError(f"cannot read {path}: {tell(error)}") from None
-        except (SafetensorError, ValueError, TypeError, AttributeError):
+        except (SafetensorError, ValueError, KeyError, TypeError, AttributeError):
             raise DataError(f"{path} is damaged, or no file of vectors") from None
         if _ABOUT not in metadata:
             raise DataError(f"{path} holds no vectors of kinds; make some: treecaps vectors learn")
         try:
-            about = json.loads(metadata[_ABOUT])
+            about = load_json(metadata[_ABOUT])
             newer = about["format"] > FORMAT
             made_by = str(about["version"])
             if not newer:
@@ -130,7 +132,7 @@ class KindVectors:
                     seed=int(about["seed"]),
                     version=made_by,
                 )
-        except (DataError, KeyError, ValueError, TypeError, RecursionError) as error:
+        except (DataError, KeyError, ValueError, TypeError, OverflowError) as error:
             raise DataError(f"{path} is damaged: {error}") from None
         if newer:
             raise DataError(f"{path} was written by a newer treecaps, {made_by}: update yours")
