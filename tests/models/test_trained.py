@@ -1,5 +1,6 @@
 import errno
 import json
+import math
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import treecaps
+from tests.limits import error_of
 from tests.training.examples import LABELS, example_trees
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
@@ -157,6 +159,25 @@ def change(name: str, value: Any) -> Callable[[Path], None]:
     return apply
 
 
+def forge(name: str, value: Any) -> Callable[[Path], None]:
+    """Return what changes one value of the configuration, and its checksum too."""
+
+    def apply(folder: Path) -> None:
+        change(name, value)(folder)
+        path = folder / "config.json"
+        config = json.loads(path.read_text())
+        path.write_text(json.dumps({**config, "checksum": trained._config_checksum(config)}))
+
+    return apply
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 def write(name: str, contents: bytes) -> Callable[[Path], None]:
     def apply(folder: Path) -> None:
         (folder / name).write_bytes(contents)
@@ -235,6 +256,34 @@ def tensors(change: Callable[[dict[str, torch.Tensor]], Any]) -> Callable[[Path]
             "of torch.float64, not",
         ),
         (tensors(lambda found: found["0.vectors"].add_(1)), "model.safetensors was altered"),
+        (forge("model", []), "not that of a treecaps model"),
+        (forge("model", {}), "not that of a treecaps model"),
+        (forge("treecaps", []), "'treecaps' cannot be right"),
+        (forge("format", [1]), "'format' cannot be right"),
+        (forge("frontend", []), "'frontend' cannot be right"),
+        (forge("weights", [1.0] + [0.0] * 20_000), "'weights' cannot be right"),
+        (forge("weights", [10**400]), "'weights' cannot be right"),
+        (forge("network.channels", 10**15), "channels must be at most 1,000,000"),
+        (forge("network.channels", 10**400), "channels must be a whole number"),
+        (forge("network.hidden", [10**15]), "hidden must be at most 1,000,000"),
+        (forge("network.squash", []), "squash must be sabour or printed"),
+        (forge("calibration", []), "'calibration' cannot be right"),
+        (forge("calibration", {"temperature": 1e-320, "threshold": 0.0}), "'calibration' cannot"),
+        (forge("calibration", {"temperature": 1e300, "threshold": 0.0}), "'calibration' cannot"),
+        (forge("calibration", {"temperature": 1.0, "threshold": math.nan}), "'calibration' cannot"),
+        (forge("card", []), "'card' cannot be right"),
+        (forge("card", {"data": []}), "'card' cannot be right"),
+        (forge("card", {"data": {"training": 1}}), "'card' cannot be right"),
+        (forge("card", {"figures": {"seconds": "1"}}), "'card' cannot be right"),
+        (forge("card", {"figures": {"seconds": 10**400}}), "'card' cannot be right"),
+        (forge("card", {"versions": 3}), "'card' cannot be right"),
+        (forge("card", {"scores": {"Languages": []}}), "'card' cannot be right"),
+        (forge("card", {"command": 3}), "'card' cannot be right"),
+        (forge("card", {"run": []}), "'card' cannot be right"),
+        (forge("card", {"run": {}}), "'card' cannot be right"),
+        (forge("card", {"deep": nested(200)}), "config.json is damaged: it is not JSON"),
+        (write("labels.json", b"[" * 200 + b"]" * 200), "labels.json is damaged: it is not JSON"),
+        (write("vocabulary.json", b"[" * 100_000), "vocabulary.json is damaged: it is not JSON"),
     ],
 )
 def test_a_damaged_folder_is_refused(
@@ -245,6 +294,35 @@ def test_a_damaged_folder_is_refused(
     with pytest.raises(ModelError, match=words) as caught:
         TrainedModel.load(tmp_path)
     assert str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "model.safetensors", "labels.json", "vocabulary.json"]
+)
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (os.mkfifo, "is a FIFO, not a file"),
+        (lambda path: path.symlink_to("/dev/zero"), "is a device or socket, not a file"),
+        (os.mkdir, "is a folder, not a file"),
+        (lambda path: make_hole(path, 1 << 40), "is larger than"),
+    ],
+)
+def test_anything_but_a_file_of_bounded_size_is_refused_at_once(
+    tmp_path: Path, name: str, make: Callable[[Path], None], words: str
+) -> None:
+    some_model().save(tmp_path)
+    (tmp_path / name).unlink()
+    make(tmp_path / name)
+    error = error_of(lambda: TrainedModel.load(tmp_path))
+    assert isinstance(error, ModelError)
+    assert f"cannot read {tmp_path / name}: {words}" in str(error)
+
+
+def make_hole(path: Path, size: int) -> None:
+    """Make a file that seems large and takes no room."""
+    path.touch()
+    os.truncate(path, size)
 
 
 def test_files_of_two_models_do_not_go_together(tmp_path: Path) -> None:

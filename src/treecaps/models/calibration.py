@@ -1,6 +1,5 @@
 """``Calibration``: from the lengths of code capsules to probabilities, and to "unknown"."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +7,8 @@ from torch import Tensor
 
 UNKNOWN = "unknown"
 """What is said of a program in which no class is present enough."""
+_COLDEST, _HOTTEST = 1e-6, 1e6
+"""Far beyond what calibration finds; divided by less, lengths may be infinite."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Calibration:
             isinstance(value, dict)
             and set(value) == {"temperature", "threshold"}
             and all(isinstance(number, float) for number in value.values())
-            and 0 < value["temperature"] < math.inf
+            and _COLDEST <= value["temperature"] <= _HOTTEST
             and 0 <= value["threshold"] <= 1
         ):
             raise ValueError("not a calibration")

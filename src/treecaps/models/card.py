@@ -1,6 +1,7 @@
 """The model card: what a person should know of a trained model, in Markdown."""
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from treecaps.models.settings import show
@@ -11,6 +12,53 @@ _FOR_SIMILARITY = (
     "It makes vectors of programs by their syntax trees: the more alike, the nearer.",
     "```sh\ntreecaps embed --model . FILE\n```",
 )
+
+
+def is_card(card: Any) -> bool:
+    """Whether a card has the parts that are read of it, and each is of its type."""
+    return (
+        isinstance(card, dict)
+        and _holds(card.get("data", {}), _is_record)
+        and _holds(card.get("figures", {}), _is_number)
+        and _holds(card.get("scores", {}), _is_table)
+        and _holds(card.get("versions", {}), lambda version: isinstance(version, str))
+        and isinstance(card.get("command", ""), str)
+        and ("run" not in card or _is_of_training(card))
+    )
+
+
+def _is_of_training(card: dict[str, Any]) -> bool:
+    """Whether a card tells what ``treecaps train`` shows."""
+    match card:
+        case {
+            "run": {"seed": int(), "ensemble": int(), "training": dict()},
+            "data": {
+                "training": {"programs": int(), "classes": int()},
+                "validation": {"programs": int()},
+            },
+            "figures": {"seconds": _},
+            "members": [*members],
+        }:
+            wanted = {"seed", "epochs", "best_epoch"}
+            return all(_is_record(member) and wanted <= member.keys() for member in members)
+    return False
+
+
+def _holds(part: Any, check: Callable[[Any], bool]) -> bool:
+    return _is_record(part) and all(map(check, part.values()))
+
+
+def _is_record(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_number(value: Any) -> bool:
+    # JSON has whole numbers that are larger than any float.
+    return isinstance(value, int | float) and not abs(value) > sys.float_info.max
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_record, value))
 
 
 def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:

@@ -10,8 +10,14 @@ from typing import Any
 import xxhash
 
 from treecaps.errors import ModelError, tell
+from treecaps.files import load_json, read_regular_file
 
 _BUILDING = ".building"
+
+MAX_JSON_BYTES = 1 << 26
+"""The largest JSON file that is read: three times what a vocabulary of a million names takes."""
+MAX_TENSOR_BYTES = 1 << 32
+"""The largest file of tensors that is read: a billion weights."""
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
@@ -59,7 +65,8 @@ def _sync(folder: Path) -> None:
 def read_file(path: Path, otherwise: str) -> bytes:
     """Read a file, or raise an error that ends in what to do."""
     try:
-        return path.read_bytes()
+        tensors = path.suffix == ".safetensors"
+        return read_regular_file(path, MAX_TENSOR_BYTES if tensors else MAX_JSON_BYTES)
     except OSError as error:
         raise ModelError(f"cannot read {path}: {tell(error)}; {otherwise}") from None
 
@@ -67,8 +74,8 @@ def read_file(path: Path, otherwise: str) -> bytes:
 def parse_json(content: bytes, path: Path, otherwise: str) -> Any:
     """Parse the contents of a JSON file, or raise an error that ends in what to do."""
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
+        return load_json(content)
+    except ValueError:
         raise ModelError(f"{path} is damaged: it is not JSON; {otherwise}") from None
 
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from treecaps.errors import DataError, ModelError, UsageError
 from treecaps.models.architectures import ARCHITECTURES, architecture_of, new_network
 from treecaps.models.bundled import find_model
 from treecaps.models.calibration import Calibration
-from treecaps.models.card import describe
+from treecaps.models.card import describe, is_card
 from treecaps.models.config import NetworkConfig
 from treecaps.models.files import checksum, parse_json, read_file, to_json_bytes, write_files
 from treecaps.models.network import Network
@@ -46,6 +46,8 @@ _AGAIN = "get the whole folder again"
 # Bounds of what a network looks at in one go, so that memory does not grow with the data.
 _PROGRAMS = 256
 _WINDOWS = 1 << 16
+
+_MOST_MEMBERS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +262,7 @@ def batches(forest: Forest) -> Iterator[tuple[int, Batch]]:
 def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     config = parse_json(read_file(path, f"{folder} is no model; {_NEXT}"), path, _AGAIN)
-    if not isinstance(config, dict) or config.get("model") not in ARCHITECTURES:
+    if not is_config(config):
         raise ModelError(f"{path} is not that of a treecaps model; {_NEXT}")
     number, made_by = config.get("format"), config.get("treecaps")
     if type(number) is int and number > FORMAT:
@@ -268,16 +270,23 @@ def _read_config(folder: Path) -> dict[str, Any]:
     weights = config.get("weights")
     for good, name in (
         (number == FORMAT, "format"),
+        (isinstance(made_by, str), "treecaps"),
         (isinstance(config.get("network"), dict), "network"),
         (_are_weights(weights), "weights"),
         (config.get("frontend") in FRONTENDS, "frontend"),
         (isinstance(config.get("comments"), bool), "comments"),
         (isinstance(config.get("files"), dict), "files"),
-        (isinstance(config.get("card"), dict), "card"),
+        (is_card(config.get("card")), "card"),
     ):
         if not good:
             raise _damaged(path, name)
     return config
+
+
+def is_config(config: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether the contents of a JSON file are the configuration of a model, damaged or not."""
+    # A value that cannot be hashed would be an error if it were looked up.
+    return isinstance(config, dict) and config.get("model") in list(ARCHITECTURES)
 
 
 def _damaged(path: Path, name: str) -> ModelError:
@@ -295,6 +304,7 @@ def _config_checksum(config: dict[str, Any]) -> str:
 def _are_weights(weights: Any) -> bool:
     return (
         isinstance(weights, list)
+        and len(weights) <= _MOST_MEMBERS
         and all(isinstance(weight, float) and weight >= 0 for weight in weights)
         and math.isclose(sum(weights), 1, abs_tol=1e-6)
     )
@@ -320,7 +330,7 @@ def _build(
     """Make networks of the contents of a file of tensors, or raise ``ValueError``."""
     try:
         tensors = load_tensors(content)
-    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError):
+    except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
         raise ValueError("it holds no tensors, or was cut off") from None
     members = []
     for number in range(count):

@@ -11,7 +11,15 @@ from safetensors.torch import load, save
 
 import treecaps
 from treecaps.errors import ModelError, UsageError
-from treecaps.models.files import checksum, parse_json, read_file, to_json_bytes, write_files
+from treecaps.files import load_json, read_regular_file
+from treecaps.models.files import (
+    MAX_JSON_BYTES,
+    checksum,
+    parse_json,
+    read_file,
+    to_json_bytes,
+    write_files,
+)
 from treecaps.models.settings import show, to_json
 from treecaps.training.config import TrainingConfig
 from treecaps.training.fitting import Fitting
@@ -77,7 +85,7 @@ class Checkpoint:
         if number >= len(self._members):
             return False
         record = self._members[number]
-        path = self.folder / str(record.get("file"))
+        path = self.folder / record["file"]
         content = read_file(path, _AGAIN)
         try:
             if checksum(content) != record["checksum"]:
@@ -113,8 +121,8 @@ class Checkpoint:
 def holds_state(folder: Path) -> bool:
     """Whether a folder holds the state of a training, and not somebody's files of that name."""
     try:
-        return _is_state(json.loads((folder / STATE).read_bytes()))
-    except (OSError, ValueError, RecursionError):
+        return _is_state(load_json(read_regular_file(folder / STATE, MAX_JSON_BYTES)))
+    except (OSError, ValueError):
         return False
 
 
@@ -132,8 +140,20 @@ def _is_state(state: Any) -> bool:
     return (
         isinstance(state, dict)
         and isinstance(state.get("members"), list)
+        and all(map(_is_member, state["members"]))
         and {"format", "treecaps", "run"} <= state.keys()
     )
+
+
+def _is_member(record: Any) -> bool:
+    match record:
+        case {"file": str(file), "checksum": str(), "best_epoch": int(best), "history": [*epochs]}:
+            return (
+                _OURS.fullmatch(file) is not None
+                and 0 <= best <= len(epochs)
+                and all(isinstance(epoch, dict) for epoch in epochs)
+            )
+    return False
 
 
 def refuse_other(folder: Path, found: Any, run: dict[str, Any]) -> None:

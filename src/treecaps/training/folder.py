@@ -1,15 +1,15 @@
 """The folder that a training writes into: what may be there before, and what it holds after."""
 
 import fcntl
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from treecaps.errors import ModelError, UsageError, tell
-from treecaps.models.architectures import ARCHITECTURES
-from treecaps.models.trained import CONFIG
+from treecaps.files import load_json, read_regular_file
+from treecaps.models.files import MAX_JSON_BYTES
+from treecaps.models.trained import CONFIG, is_config
 from treecaps.training.checkpoint import STATE, holds_state, remove_state
 
 CHECKPOINT = "checkpoint"
@@ -134,7 +134,6 @@ def _check_contents(folder: Path, *, resume: bool, overwrite: bool) -> None:
 
 def _is_model(folder: Path) -> bool:
     try:
-        config = json.loads((folder / CONFIG).read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return is_config(load_json(read_regular_file(folder / CONFIG, MAX_JSON_BYTES)))
+    except (OSError, ValueError):
         return False
-    return isinstance(config, dict) and config.get("model") in ARCHITECTURES
