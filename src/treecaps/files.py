@@ -50,15 +50,15 @@ def load_json(content: bytes | str) -> Any:
         raise ValueError("nested too deep") from None
     parts = [value] if isinstance(value, dict | list) else []
     for _ in range(_DEEPEST):
+        if not parts:
+            return value
         parts = [
             part
             for whole in parts
             for part in (whole.values() if isinstance(whole, dict) else whole)
             if isinstance(part, dict | list)
         ]
-    if parts:
-        raise ValueError("nested too deep")
-    return value
+    raise ValueError("nested too deep")
 
 
 def too_large(size: int, max_bytes: int) -> OSError:

@@ -174,7 +174,7 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
 
 def test_two_at_once(tmp_path: Path) -> None:
     path = tmp_path / "index"
-    about = {"folder": "", "functions": True, "model": "", "fingerprint": ""}
+    about = {"treecaps": "", "model": "", "fingerprint": "", "functions": True, "folder": ""}
     with (
         open_to_write(path, about),
         pytest.raises(SearchError, match=r"another treecaps is writing .* try again"),
@@ -232,7 +232,7 @@ from treecaps.search.build import update_index
 folder, path, model = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 embedder = Embedder(model)
 store._ROWS = 8
-connect = sqlite3.connect
+connect, limit = sqlite3.connect, store._limit
 steps = last = 0
 
 def step():
@@ -244,8 +244,11 @@ def step():
 def connect_to_be_killed(*words, **options):
     connection = connect(*words, **options)
     connection.execute("PRAGMA cache_size = 2")  # so that half a transaction is on the disk
-    connection.set_progress_handler(step, 20)
     return connection
+
+def limit_to_be_killed(connection, *bounds):
+    limit(connection, *bounds)
+    connection.set_progress_handler(step, 20)  # a connection has but one
 
 def index(name):
     return update_index(folder, name, embedder=embedder, model=model, workers=1)
@@ -254,15 +257,15 @@ def run_and_be_killed(at):
     global last, steps
     if (child := os.fork()) == 0:
         last, steps = at, 0
-        store.sqlite3.connect = connect_to_be_killed
+        store.sqlite3.connect, store._limit = connect_to_be_killed, limit_to_be_killed
         index(path)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 saved = path.read_bytes()
-store.sqlite3.connect = connect_to_be_killed
+store.sqlite3.connect, store._limit = connect_to_be_killed, limit_to_be_killed
 index(path)  # to count the steps
-store.sqlite3.connect = connect
+store.sqlite3.connect, store._limit = connect, limit
 results = []
 for part in range(1, 9):
     path.write_bytes(saved)

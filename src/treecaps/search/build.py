@@ -103,7 +103,7 @@ def update_index(
         store.add(_contents(work, sources, embedder, functions, workers))
         files = work.good_files()
         store.finish(files, about)
-        vectors = store.count(copies=True)
+        vectors = store.count()
     failures = (*sources.failures, *work.failures())
     return Update(
         vectors=vectors,

@@ -123,9 +123,10 @@ class Index:
         paths = defaultdict(list)
         for path, key in keys.items():
             paths[key].append(path)
-        vectors = np.zeros((store.count(), store.width()), np.float32)
+        shape = store.shape()
+        vectors = np.zeros(shape, np.float32)
         rows: list[Row] = []
-        for content in store.contents():
+        for content in store.contents(shape):
             if step:
                 step(len(rows) / max(len(vectors), 1))
             vectors[len(rows) : len(rows) + len(content.spans)] = content.vectors
@@ -202,7 +203,7 @@ class Index:
             if not path.is_relative_to(root):
                 return None
             program = Program.read(path, match.language, max_bytes=path.stat().st_size)
-        except (OSError, RuntimeError, ValueError, ProgramError):
+        except (OSError, RuntimeError, ValueError, ProgramError, UsageError):
             return None
         if content_key(program.text, program.language) != self._keys.get(match.path):
             return None

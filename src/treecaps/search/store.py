@@ -4,6 +4,9 @@ Vectors belong to contents, not to files: a file that is renamed or copied has t
 contents are committed some at a time, and nobody sees them before one last transaction says
 which files there are now. So readers never see half an update, and what a killed run has done
 is not done again.
+
+An index may come from anybody. Nothing of it is believed, checksums included: whoever alters a
+file can compute them again.
 """
 
 import fcntl
@@ -13,6 +16,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +26,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from treecaps.errors import SearchError, tell
+from treecaps.files import check_regular, load_json
 
 FORMAT = 1
 _APPLICATION = 0x54434958  # "TCIX", in the head of the file
@@ -38,6 +43,12 @@ CREATE TABLE files (
 _PATIENCE = 10.0  # seconds to wait for another process that reads or commits
 _LOCK_PATIENCE = 1.0  # workers of a killed indexer hold its lock until they notice
 _ROWS = 512  # that are committed together, so that a kill loses little
+_MAX_BYTES = 1 << 36
+_MAX_LINE = 1 << 31
+_STEPS = 10_000  # of SQLite, after which it is asked whether there were too many
+_LEAST_STEPS = 1_000_000  # that are allowed for a small file
+_ABOUT = {"treecaps": str, "model": str, "fingerprint": str, "functions": bool, "folder": str}
+_OF_MANY = bytes.fromhex("d9d505f920a163d7")  # ends the journal of a change to several databases
 
 Vectors = NDArray[np.float32]
 
@@ -91,11 +102,24 @@ class Store:
         self.path = path
         self._connection = connection
         with _told(path, "read"):
+            connection.execute("PRAGMA trusted_schema = OFF")
             _check_head(path, connection)
             # From here on, what is read is of one state.
             connection.execute("BEGIN")
-            (text,) = connection.execute("SELECT value FROM about").fetchone()
-            self.about: dict[str, Any] = dict(json.loads(text))
+            # A view or a trigger would be run when a table of its name is used.
+            if _plain_schema(self._read(_TABLES)) != _own_schema():
+                raise _damaged(path)
+            (text,) = self._read("SELECT value FROM about").fetchone()
+            self.about = _check_about(load_json(text))
+
+    def _read(self, query: str) -> sqlite3.Cursor:
+        """Run a query that takes no more than a file of this size can need.
+
+        In a damaged file, pages may lead to each other in circles.
+        """
+        size = self.path.stat().st_size
+        _limit(self._connection, size, size + _LEAST_STEPS)
+        return self._connection.execute(query)
 
     def end_reading(self) -> None:
         """Let others commit again: what comes is written."""
@@ -111,47 +135,53 @@ class Store:
         if not self.finished:
             return {}
         with _told(self.path, "read"):
-            rows = self._connection.execute("SELECT path, stamp, key FROM files ORDER BY path")
-            files = {os.fsdecode(path): File(stamp, key) for path, stamp, key in rows}
-        if self.about["checksum"] != _files_checksum(self.about, files):
-            raise _damaged(self.path)
+            rows = self._read("SELECT path, stamp, key FROM files ORDER BY path")
+            files = dict(map(_file, rows))
+            if self.about["checksum"] != _files_checksum(self.about, files):
+                raise _damaged(self.path)
         return files
 
     def keys(self) -> set[str]:
         """Return the keys of all contents, whether files have them or not."""
         with _told(self.path, "read"):
-            return {key for (key,) in self._connection.execute("SELECT key FROM contents")}
+            return {key for (key,) in self._read("SELECT key FROM contents")}
 
-    def count(self, *, copies: bool = False) -> int:
-        """Return how many vectors the contents of files have; those of copies once or each."""
-        which = "JOIN files USING (key)" if copies else _USED
+    def count(self) -> int:
+        """Return how many vectors files have, those with the same contents each."""
         with _told(self.path, "read"):
-            query = f"SELECT total(size) FROM contents {which}"
-            return int(self._connection.execute(query).fetchone()[0])
+            query = "SELECT total(size) FROM contents JOIN files USING (key)"
+            return int(self._read(query).fetchone()[0])
 
-    def width(self) -> int:
-        """Return how many numbers a vector has; 0 if there is none."""
+    def shape(self) -> tuple[int, int]:
+        """Return how many vectors the contents of files have, and how many numbers each has."""
         with _told(self.path, "read"):
-            query = "SELECT length(vectors) / size FROM contents WHERE size LIMIT 1"
-            row = self._connection.execute(query).fetchone()
-            return int(row[0]) // 2 if row else 0
+            query = f"SELECT sum(size), sum(length(vectors)) FROM contents {_USED}"
+            rows, size = (total or 0 for total in self._read(query).fetchone())
+            width = size // 2 // rows if rows else 0
+            # There is to be an array of this shape, so the file must hold its numbers.
+            if size != 2 * rows * width or not 0 <= size <= self.path.stat().st_size:
+                raise _damaged(self.path)
+        return rows, width
 
-    def contents(self) -> Iterator[Content]:
-        """Yield the contents of files, and check them."""
-        width = self.width()
+    def contents(self, shape: tuple[int, int]) -> Iterator[Content]:
+        """Yield the contents of files, and check them: they have vectors of this shape in all."""
+        left, width = shape
         with _told(self.path, "read"):
-            rows = self._connection.execute(
-                f"SELECT key, language, spans, vectors, checksum FROM contents {_USED}"
-            )
-            for key, language, text, blob, checksum in rows:
-                if checksum != _checksum(key, language, text, blob):
+            room = self.path.stat().st_size
+            query = f"SELECT key, language, spans, size, vectors, checksum FROM contents {_USED}"
+            for row in self._read(query):
+                content = _content(row, width)
+                left -= len(content.spans)
+                room -= sum(map(len, (row[2], row[4])))
+                if left < 0 or room < 0:  # rows may share pages
                     raise _damaged(self.path)
-                spans = [Span(*values) for values in json.loads(text)]
-                vectors = np.frombuffer(blob, "<f2").astype(np.float32)
-                yield Content(key, language, spans, vectors.reshape(len(spans), width))
+                yield content
+            if left:
+                raise _damaged(self.path)
 
     def add(self, contents: Iterable[Content]) -> None:
         """Keep contents for files that ``finish`` will name; some at a time, as they come."""
+        _limit(self._connection)
         remaining = map(_row, contents)
         while rows := list(islice(remaining, _ROWS)):
             with _told(self.path, "write"), self._connection:
@@ -162,6 +192,7 @@ class Store:
         about = {**about, "checksum": _files_checksum(about, files)}
         rows = [(os.fsencode(path), *file) for path, file in files.items()]
         connection = self._connection
+        _limit(connection)
         with _told(self.path, "write"):
             with connection:
                 connection.execute("DELETE FROM files")
@@ -176,11 +207,75 @@ class Store:
                     connection.execute("VACUUM")
 
 
+def _limit(connection: sqlite3.Connection, size: int = 2**31 - 1, steps: int | None = None) -> None:
+    """Bound the size of values in bytes, and the steps of SQLite until the next call."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(size, 2**31 - 1))
+    if steps is None:
+        connection.set_progress_handler(None, 0)
+        return
+    ticks = iter(range(steps // _STEPS))
+    connection.set_progress_handler(lambda: next(ticks, None) is None, _STEPS)
+
+
 def _row(content: Content) -> tuple[str, str, str, int, bytes, str]:
     key, language, spans, vectors = content
     text = json.dumps(spans, separators=(",", ":"))
     blob = vectors.astype("<f2").tobytes()
     return key, language, text, len(spans), blob, _checksum(key, language, text, blob)
+
+
+def _content(row: tuple[Any, ...], width: int) -> Content:
+    """Return what ``_row`` was given, or raise ``ValueError``."""
+    match row:
+        case (str(key), str(language), str(text), int(size), bytes(blob), str(checksum)):
+            spans = list(map(_span, load_json(text)))
+            vectors = np.frombuffer(blob, "<f2").astype(np.float32)
+            if (
+                len(spans) == size
+                and np.isfinite(vectors).all()
+                and checksum == _checksum(key, language, text, blob)
+            ):
+                return Content(key, language, spans, vectors.reshape(size, width))
+    raise ValueError(row)
+
+
+def _span(values: Any) -> Span:
+    match values:
+        case [str() | None as function, int(line), int(last)] if 1 <= line <= last <= _MAX_LINE:
+            return Span(function, line, last)
+    raise ValueError(values)
+
+
+def _file(row: tuple[Any, ...]) -> tuple[str, File]:
+    match row:
+        case (bytes(path), str(stamp), str(key)):
+            return os.fsdecode(path), File(stamp, key)
+    raise ValueError(row)
+
+
+def _check_about(about: Any) -> dict[str, Any]:
+    if not (
+        isinstance(about, dict)
+        and all(isinstance(about.get(name), kind) for name, kind in _ABOUT.items())
+        and isinstance(about.get("checksum", ""), str)
+    ):
+        raise ValueError(about)
+    return about
+
+
+_TABLES = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+
+
+@cache
+def _own_schema() -> list[tuple[str | None, ...]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(_SCHEMA)
+        return _plain_schema(connection.execute(_TABLES))
+
+
+def _plain_schema(rows: Iterable[tuple[str | None, ...]]) -> list[tuple[str | None, ...]]:
+    """Return what there is in a database, in order and however it is laid out."""
+    return sorted((tuple(text and " ".join(text.split()) for text in row) for row in rows), key=str)
 
 
 _USED = "WHERE key IN (SELECT key FROM files)"
@@ -195,7 +290,7 @@ def open_to_read(path: Path) -> Iterator[Store]:
         if not store.finished:
             raise SearchError(
                 f"{path} was never finished; go on with:"
-                f" treecaps index {store.about.get('folder', 'DIR')} --out {path}"
+                f" treecaps index {store.about['folder']} --out {path}"
             )
         yield store
 
@@ -235,9 +330,27 @@ def _connect(path: Path) -> Iterator[Store]:
     # Written to even by readers, if a killed process left a transaction to take back.
     address = f"{path.absolute().as_uri()}?mode=rw"
     with _told(path, "read"):
+        _check_files(path)
         connection = sqlite3.connect(address, timeout=_PATIENCE, uri=True)
     with closing(connection):
         yield Store(path, connection)
+
+
+def _check_files(path: Path) -> None:
+    """Refuse what SQLite would open and should not."""
+    # By its name: SQLite would lose its locks on a file that is opened and closed here.
+    check_regular(path.stat(), _MAX_BYTES)
+    real = path.resolve()
+    for ending in ("-journal", "-wal"):
+        beside = real.with_name(f"{real.name}{ending}")
+        with suppress(FileNotFoundError):
+            status = beside.stat()
+            check_regular(status, _MAX_BYTES)
+            with open(beside, "rb") as file:
+                file.seek(max(status.st_size - len(_OF_MANY), 0))
+                # SQLite would remove the file that such a journal names, whatever it is.
+                if file.read() == _OF_MANY:
+                    raise SearchError(f"{beside} is not the journal of an index; remove it")
 
 
 def _check_head(path: Path, connection: sqlite3.Connection) -> None:
@@ -313,7 +426,7 @@ def _told(path: Path, what: str) -> Iterator[None]:
                 " another place"
             ) from None
         raise _damaged(path) from None
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         raise _damaged(path) from None
     except OSError as error:
         raise SearchError(
