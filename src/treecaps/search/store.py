@@ -172,7 +172,7 @@ class Store:
             for row in self._read(query):
                 content = _content(row, width)
                 left -= len(content.spans)
-                room -= sum(map(len, (row[2], row[4])))
+                room -= len(row[2]) + len(row[4])
                 if left < 0 or room < 0:  # rows may share pages
                     raise _damaged(self.path)
                 yield content
@@ -226,31 +226,40 @@ def _row(content: Content) -> tuple[str, str, str, int, bytes, str]:
 
 def _content(row: tuple[Any, ...], width: int) -> Content:
     """Return what ``_row`` was given, or raise ``ValueError``."""
-    match row:
-        case (str(key), str(language), str(text), int(size), bytes(blob), str(checksum)):
-            spans = list(map(_span, load_json(text)))
-            vectors = np.frombuffer(blob, "<f2").astype(np.float32)
-            if (
-                len(spans) == size
-                and np.isfinite(vectors).all()
-                and checksum == _checksum(key, language, text, blob)
-            ):
-                return Content(key, language, spans, vectors.reshape(size, width))
-    raise ValueError(row)
+    _check_types(row, (str, str, str, int, bytes, str))
+    key, language, text, size, blob, checksum = row
+    spans = [_span(*values) for values in json.loads(text)]
+    vectors = np.frombuffer(blob, "<f2").astype(np.float32)
+    if (
+        len(spans) != size
+        or not np.isfinite(vectors).all()
+        or checksum != _checksum(key, language, text, blob)
+    ):
+        raise ValueError(key)
+    return Content(key, language, spans, vectors.reshape(size, width))
 
 
-def _span(values: Any) -> Span:
-    match values:
-        case [str() | None as function, int(line), int(last)] if 1 <= line <= last <= _MAX_LINE:
-            return Span(function, line, last)
-    raise ValueError(values)
+def _span(function: Any, line: Any, last_line: Any) -> Span:
+    if (
+        type(line) is not int
+        or type(last_line) is not int
+        or not 1 <= line <= last_line <= _MAX_LINE
+        or not (function is None or type(function) is str)
+    ):
+        raise ValueError(function)
+    return Span(function, line, last_line)
 
 
 def _file(row: tuple[Any, ...]) -> tuple[str, File]:
-    match row:
-        case (bytes(path), str(stamp), str(key)):
-            return os.fsdecode(path), File(stamp, key)
-    raise ValueError(row)
+    _check_types(row, (bytes, str, str))
+    path, stamp, key = row
+    return os.fsdecode(path), File(stamp, key)
+
+
+def _check_types(row: tuple[Any, ...], types: tuple[type, ...]) -> None:
+    # The types of columns are no more than advice to SQLite.
+    if tuple(map(type, row)) != types:
+        raise ValueError(types)
 
 
 def _check_about(about: Any) -> dict[str, Any]:
@@ -426,7 +435,7 @@ def _told(path: Path, what: str) -> Iterator[None]:
                 " another place"
             ) from None
         raise _damaged(path) from None
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         raise _damaged(path) from None
     except OSError as error:
         raise SearchError(
