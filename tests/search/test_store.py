@@ -208,6 +208,7 @@ def test_an_index_that_was_never_finished_can_be_finished(tmp_path: Path) -> Non
         {"size": lambda size: 1e999},
         {"size": lambda size: "many"},
         {"size": lambda size: size - 1},
+        {"size": lambda _: "none", "spans": lambda _: "[]", "vectors": lambda _: b""},
         {"vectors": lambda blob: blob[:-2]},
         {"vectors": lambda blob: blob + b"\0"},
         {"vectors": lambda blob: b""},

@@ -157,6 +157,7 @@ class Store:
         with _told(self.path, "read"):
             query = f"SELECT sum(size), sum(length(vectors)) FROM contents {_USED}"
             rows, size = (total or 0 for total in self._read(query).fetchone())
+            _check_types((rows, size), (int, int))
             width = size // 2 // rows if rows else 0
             # There is to be an array of this shape, so the file must hold its numbers.
             if size != 2 * rows * width or not 0 <= size <= self.path.stat().st_size:
@@ -284,7 +285,9 @@ def _own_schema() -> list[tuple[str | None, ...]]:
 
 def _plain_schema(rows: Iterable[tuple[str | None, ...]]) -> list[tuple[str | None, ...]]:
     """Return what there is in a database, in order and however it is laid out."""
-    return sorted((tuple(text and " ".join(text.split()) for text in row) for row in rows), key=str)
+    return sorted(
+        (tuple(text and " ".join(str(text).split()) for text in row) for row in rows), key=str
+    )
 
 
 _USED = "WHERE key IN (SELECT key FROM files)"
