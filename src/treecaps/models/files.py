@@ -47,7 +47,8 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    with open(path, "wb") as file:
+    path.unlink(missing_ok=True)  # a link would lead elsewhere, a FIFO would wait for a reader
+    with open(path, "xb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
