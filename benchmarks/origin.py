@@ -11,9 +11,10 @@ import treecaps
 def origin() -> dict[str, str]:
     """Return the command that is running, without where its results go, and the versions."""
     words = sys.argv[1:]
-    if "--out" in words:
-        place = words.index("--out")
-        words = words[:place] + words[place + 2 :]
+    for option in ("--out", "--keep"):
+        if option in words:
+            place = words.index(option)
+            words = words[:place] + words[place + 2 :]
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
     )
