@@ -242,6 +242,27 @@ def serve() -> str:
     return table((*header, "99th", "processor time a request"), rows)
 
 
+def fuzz() -> str:
+    found = load("fuzz")
+    names = ("inputs", "timeouts", "crashes", "hangs", "exceptions", "invariants")
+    return table(names, [[f"{found[name]:,}" for name in names]])
+
+
+def against() -> str:
+    rows = []
+    for job, row in load("against-time-limits").get("jobs", {}).items():
+        low, high = row["quartiles"]
+        rows.append(
+            [
+                job,
+                f"{row['before']:.2f} s",
+                f"{row['now']:.2f} s",
+                f"{row['ratio']:.2f} ({low:.2f}-{high:.2f})",
+            ]
+        )
+    return table(("what", "before", "with time limits", "ratio"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "engine": engine,
     "sizes": sizes,
@@ -254,6 +275,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "retrieval": retrieval,
     "index": index,
     "serve": serve,
+    "fuzz": fuzz,
+    "against": against,
 }
 
 

@@ -209,6 +209,7 @@ def test_the_language_is_told(server: Running) -> None:
         (b'{"code": "x", "top": %b}' % (b"1" * 5000), "the body holds a number with too many"),
         (b'{"code": "a\\u0000b"}', "code: the code holds a NUL character"),
         (b'{"code": "x", "language": "cobol"}', "language: unknown language 'cobol'; known: c, "),
+        (b'{"code": "x", "language": ""}', "language: unknown language ''; known: c, "),
         (b'{"code": "x", "top": 0}', "top: input should be greater than or equal to 1"),
         (b'{"kode": "x"}', "code: field required; kode: extra inputs are not permitted"),
         (b'{"code": "x", "a\\nb": 1}', r"a\nb: extra inputs are not permitted"),

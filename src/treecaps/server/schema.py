@@ -28,7 +28,7 @@ def _check_code(code: str) -> str:
 
 def _check_language(name: str | None) -> str | None:
     try:
-        return name and language_named(name).name
+        return None if name is None else language_named(name).name
     except UsageError as error:
         raise ValueError(str(error)) from None
 
