@@ -40,8 +40,8 @@ from treecaps.models.network import Answer, Network
 from treecaps.models.trained import batches, load
 from treecaps.nn.memory import keep_memory
 from treecaps.syntax.tree import Tree
-from treecaps.training.examples import Data, Selection, prepare
 from treecaps.training.fittings import new_fitting
+from treecaps.training.prepare import Data, Selection, prepare
 from treecaps.training.presets import Preset, apply_settings, get_preset
 
 Rows = NDArray[np.int64]

@@ -21,9 +21,9 @@ from treecaps.data.corpus import Corpus
 from treecaps.models.architectures import ARCHITECTURES
 from treecaps.models.trained import batches
 from treecaps.nn.memory import keep_memory
-from treecaps.training.examples import Data, prepare
 from treecaps.training.fitting import Fitting
 from treecaps.training.fittings import new_fitting
+from treecaps.training.prepare import Data, prepare
 from treecaps.training.presets import apply_settings, get_preset
 
 

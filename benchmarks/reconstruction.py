@@ -27,8 +27,8 @@ from torch.nn.functional import kl_div
 from treecaps.models.trained import batches
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.memory import keep_memory
-from treecaps.training.examples import Data
 from treecaps.training.fittings import new_fitting
+from treecaps.training.prepare import Data
 
 FOLDS = 5
 

@@ -30,9 +30,9 @@ from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.memory import keep_memory
 from treecaps.syntax.tree import Tree
-from treecaps.training.examples import Selection
+from treecaps.tasks.similarity import average_precision, map_at_r
+from treecaps.training.prepare import Selection
 from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.similarity import average_precision, map_at_r
 from treecaps.training.trainer import Moment, train
 
 Rows = NDArray[np.int64]

@@ -83,8 +83,6 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.epochs is not None:
             settings["epochs"] = self.epochs
         preset = apply_settings(get_preset(self.preset), settings)
-        if preset.training.task != "classification":
-            raise UsageError("a classifier learns classes: leave the setting 'task' out")
         trees: list[Tree] = []
         kept: list[Any] = []
         self.failures_: list[Failure] = []

@@ -19,8 +19,8 @@ from treecaps.syntax.program import Program
 from treecaps.syntax.rewrite import rewrite
 from treecaps.syntax.tree import Tree
 from treecaps.training.config import TrainingConfig
-from treecaps.training.examples import Data, prepare
 from treecaps.training.fitting import Fitting
+from treecaps.training.prepare import Data, prepare
 from treecaps.training.presets import get_preset
 from treecaps.training.trainer import Interrupted, train
 

@@ -23,9 +23,10 @@ from treecaps.report.page import Report
 from treecaps.syntax.blind import blind
 from treecaps.syntax.parse import parse_code
 from treecaps.syntax.tree import Tree
+from treecaps.tasks import Classification, Similarity
 from treecaps.training.config import TrainingConfig
-from treecaps.training.examples import change_trees, prepare
 from treecaps.training.fitting import Fitting
+from treecaps.training.prepare import change_trees, prepare
 from treecaps.training.presets import Preset
 from treecaps.training.trainer import Interrupted, Moment, train
 
@@ -684,11 +685,11 @@ def test_a_start_is_part_of_what_is_resumed_and_decides_the_network(tmp_path: Pa
 
 def test_words_learn_slower_and_less_is_left_out_among_many_programs() -> None:
     config = TrainingConfig(window_dropout=None, tokenless=None)
-    found = [config.for_programs(count)[1:] for count in (50, 2000, 10_000, 40_000)]
+    found = [config.for_programs(count, 8)[1:] for count in (50, 2000, 10_000, 40_000)]
     expected = [(20, 0.5, 0.5), (20, 0.5, 0.5), (4, 0.18, 0.1), (2, 0.12, 0.025)]
     assert [pytest.approx(three) for three in expected] == found
     asked = TrainingConfig(token_rate=7, window_dropout=0.3, tokenless=0.2)
-    assert asked.for_programs(40_000)[1:] == (7, 0.3, 0.2)
+    assert asked.for_programs(40_000, 8)[1:] == (7, 0.3, 0.2)
 
 
 def test_tokens_that_no_step_sees_learn_nothing() -> None:
@@ -704,12 +705,13 @@ def test_tokens_that_no_step_sees_learn_nothing() -> None:
 def test_few_programs_are_seen_more_often() -> None:
     config = TrainingConfig(epochs=None)
     counts = [1, 50, 320, 640, 1395, 38_999]
-    found = [config.for_programs(count).epochs for count in counts]
-    assert found == [400, 400, 80, 40, 27, 8]
-    config = TrainingConfig(epochs=None, task="similarity")
-    found = [config.for_programs(count).epochs for count in counts]
-    assert found == [400, 400, 320, 160, 73, 8]
-    assert TrainingConfig(epochs=3).for_programs(50).epochs == 3
+    for task, expected in (
+        (Classification(), [400, 400, 80, 40, 27, 8]),
+        (Similarity(), [400, 400, 320, 160, 73, 8]),
+    ):
+        found = [config.for_programs(count, task.num_epochs(count)).epochs for count in counts]
+        assert found == expected
+    assert TrainingConfig(epochs=3).for_programs(50, 400).epochs == 3
     moments: list[Moment] = []
     model = learn(small("epochs=none", "batch_size=64", "patience=1"), on_step=moments.append)
     assert {moment.epochs for moment in moments} == {400}
@@ -722,7 +724,9 @@ def test_cross_entropy_counts_beside_the_margin_loss() -> None:
     label = data.val.label
     losses = []
     for entropy in (0.0, 0.3):
-        fitting = Fitting(small(f"entropy={entropy}", "learning_rate=1e-12"), data, seed=0)
+        fitting = Fitting(
+            small(f"cross_entropy_weight={entropy}", "learning_rate=1e-12"), data, seed=0
+        )
         fitting.begin()
         losses.append(fitting.run_epoch(lambda *_: None)["val_loss"])
     with torch.no_grad():

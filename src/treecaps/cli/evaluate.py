@@ -73,10 +73,11 @@ def command(
     from treecaps.inference.evaluate import evaluate
     from treecaps.models.trained import load
     from treecaps.nn.memory import keep_memory
+    from treecaps.tasks import check_answers
 
     keep_memory()
     model = load(folder)
-    model.check_classes()
+    check_answers(model, "classes")
     data = DataSet(path, language=language, max_bytes=max_bytes)
     note_passed_over(path, data.sources)
 

@@ -26,6 +26,7 @@ from treecaps.errors import UsageError
 
 if TYPE_CHECKING:
     from treecaps.models.trained import TrainedModel
+    from treecaps.tasks import Task
     from treecaps.training.trainer import Moment
 
 _PRESETS = ("default", "paper")
@@ -222,7 +223,7 @@ def command(
     keep_memory()
     try:
         with progress("training") as advance:
-            on_step, on_epoch = _reporters(advance, ensemble)
+            on_step, on_epoch = _reporters(advance, chosen.task, ensemble)
             trained = train(
                 corpus,
                 val=other,
@@ -248,12 +249,12 @@ def command(
     if as_json:
         say_json({"model": str(out), **trained.card})
     else:
-        _print(trained, out)
+        _print(trained, chosen.task, out)
     return status
 
 
 def _reporters(
-    advance: Callable[[float, str], None], ensemble: int
+    advance: Callable[[float, str], None], task: "Task", ensemble: int
 ) -> "tuple[Callable[[Moment], None], Callable[[int, dict[str, Any]], None]]":
     """Return what shows progress: a bar on a terminal, a line for each epoch elsewhere."""
     watched = is_terminal(sys.stderr)
@@ -267,13 +268,8 @@ def _reporters(
 
     def on_epoch(_: int, figures: dict[str, Any]) -> None:
         nonlocal newest
-        name, title = (
-            ("val_map_at_r", "validation MAP@R")
-            if "val_map_at_r" in figures
-            else ("val_accuracy", "validation")
-        )
-        newest = ""
-        for key, word in ((name, title), (f"{name}_blind", "blind")):
+        name, newest = f"val_{task.metric}", ""
+        for key, word in ((name, f"validation {task.title}"), (f"{name}_blind", "blind")):
             if figures.get(key) is not None:
                 newest += f", {word} {figures[key]:.1%}"
         if not watched:
@@ -282,7 +278,7 @@ def _reporters(
     return on_step, on_epoch
 
 
-def _print(model: "TrainedModel", out: Path) -> None:
+def _print(model: "TrainedModel", task: "Task", out: Path) -> None:
     facts, figures = model.card["data"], model.card["figures"]
     table = new_table("", str(out))
     table.show_header = True
@@ -298,16 +294,8 @@ def _print(model: "TrainedModel", out: Path) -> None:
         add_row(table, name, f"{member['epochs']}, the best was {member['best_epoch']}")
     if len(model.members) > 1:
         add_row(table, "weights", ", ".join(f"{weight:.2f}" for weight in model.weights))
-    for name, kind in (("validation", ""), ("validation, blind", "_blind")):
-        if f"validation_accuracy{kind}" in figures:
-            add_row(
-                table,
-                name,
-                f"accuracy {figures[f'validation_accuracy{kind}']:.1%},"
-                f" macro F1 {figures[f'validation_macro_f1{kind}']:.3f}",
-            )
-        if f"validation_map_at_r{kind}" in figures:
-            add_row(table, name, f"MAP@R {figures[f'validation_map_at_r{kind}']:.1%}")
+    for row in task.describe(figures):
+        add_row(table, *row)
     add_row(table, "time", f"{figures['seconds']:.0f} s")
     say_table(table)
     from treecaps.training.folder import REPORT
@@ -315,8 +303,5 @@ def _print(model: "TrainedModel", out: Path) -> None:
     folder = shlex.quote(str(out))
     if (out / REPORT).exists():  # not after an interrupt
         say(f"look: {shlex.quote(str(out / REPORT))}")
-    if not model.labels:
-        say(f"next: treecaps embed --model {folder} FILE")
-        return
-    say(f"next: treecaps evaluate {folder} DATA")
-    say(f"      treecaps classify --model {folder} FILE")
+    for word, line in zip(("next:", "     "), task.commands, strict=False):
+        say(f"{word} {line.replace('MODEL', folder)}")

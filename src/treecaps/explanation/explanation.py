@@ -24,6 +24,7 @@ from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
+from treecaps.tasks import check_answers
 
 _ROUTES = 8
 _SOURCES = 3
@@ -151,7 +152,7 @@ def explain(
         method: How; see ``attribute``. By default gradients, and routing for a large program.
         dimensions: Whether to tell what the numbers of the code capsule stand for; see ``perturb``.
     """
-    model.check_classes()
+    check_answers(model, "classes")
     name = "program"
     if isinstance(program, str | Path):
         program = Program.read(program)

@@ -15,6 +15,7 @@ from treecaps.models.calibration import UNKNOWN
 from treecaps.models.trained import TrainedModel
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
+from treecaps.tasks import check_answers
 
 
 class Candidate(NamedTuple):
@@ -88,7 +89,7 @@ def classify(
     """
     if top < 1:
         raise UsageError(f"cannot name {top} classes; name one or more")
-    model.check_classes()
+    check_answers(model, "classes")
     look = partial(_answer, model, top=top)
     found = stream(model, programs, look, functions=functions, workers=workers, times=times)
     return _classify(model, found)

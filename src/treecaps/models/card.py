@@ -8,10 +8,6 @@ from treecaps.models.settings import show
 from treecaps.text import to_one_line
 
 _CLASSES = 200
-_FOR_SIMILARITY = (
-    "It makes vectors of programs by their syntax trees: the more alike, the nearer.",
-    "```sh\ntreecaps embed --model . FILE\n```",
-)
 
 
 def is_card(card: Any) -> bool:
@@ -23,8 +19,17 @@ def is_card(card: Any) -> bool:
         and _holds(card.get("scores", {}), _is_table)
         and _holds(card.get("versions", {}), lambda version: isinstance(version, str))
         and isinstance(card.get("command", ""), str)
+        and _is_use(card.get("use", {"summary": "", "commands": []}))
         and ("run" not in card or _is_of_training(card))
     )
+
+
+def _is_use(use: Any) -> bool:
+    """Whether a card says in words what the model is for, and by which commands."""
+    match use:
+        case {"summary": str(), "commands": [*commands]}:
+            return all(isinstance(command, str) for command in commands)
+    return False
 
 
 def _is_of_training(card: dict[str, Any]) -> bool:
@@ -65,10 +70,13 @@ def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
     """Return the card of a model, made of the contents of its ``config.json``."""
     card = config["card"]
     figures = card.get("figures", {})
-    parts = [
-        "# A treecaps model",
-        *(_for_classes(labels) if labels else _FOR_SIMILARITY),
-    ]
+    parts = ["# A treecaps model"]
+    if use := card.get("use"):
+        commands = "\n".join(map(_plain, use["commands"])).replace("MODEL", ".")
+        parts += [_plain(use["summary"]), f"```sh\n{commands}\n```"]
+    if labels:
+        more = ", ..." if len(labels) > _CLASSES else "."
+        parts += ["Classes: " + ", ".join(map(_cell, labels[:_CLASSES])) + more]
     if data := card.get("data"):
         parts += ["## Data", _table(("", *data), _rows(data.values()))]
     if figures:
@@ -94,15 +102,6 @@ def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
     versions = {"treecaps": config["treecaps"], **card.get("versions", {})}
     parts += ["## Versions", _table(("package", "version"), versions.items())]
     return "\n\n".join(parts) + "\n"
-
-
-def _for_classes(labels: Sequence[str]) -> tuple[str, ...]:
-    text = "Classes: " + ", ".join(map(_cell, labels[:_CLASSES]))
-    return (
-        f"It tells programs of {len(labels)} classes apart by their syntax trees.",
-        "```sh\ntreecaps classify --model . FILE\ntreecaps evaluate . DATA\n```",
-        text + (", ..." if len(labels) > _CLASSES else "."),
-    )
 
 
 def _rows(columns: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:

@@ -52,19 +52,18 @@ _MOST_MEMBERS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel:
-    """A trained classifier: one network or several with weights, and all it takes to feed them.
-
-    Trained for similarity, it knows no classes and makes vectors alone.
+    """Trained networks, one or several with weights, and all it takes to feed them.
 
     Args:
         members: The networks.
         weights: How much each counts: not negative, 1 in all.
         vocabulary: Numbers of what it knows of nodes.
-        labels: The names of the classes, sorted; none if it was trained for similarity.
+        labels: The names of the classes, sorted; none if its task has none.
         frontend: The front end whose trees it was trained on.
         comments: Whether comments were nodes of those trees.
         calibration: What makes probabilities of lengths, and when the answer is unknown.
         card: What made it: data, figures, versions; plain values for JSON.
+        task: The name of the task that it was trained for.
     """
 
     members: tuple[Network, ...] = field(repr=False)
@@ -75,6 +74,7 @@ class TrainedModel:
     comments: bool = False
     calibration: Calibration = field(default_factory=Calibration)
     card: dict[str, Any] = field(default_factory=dict, repr=False)
+    task: str = "classification"
 
     def __post_init__(self) -> None:
         for member in self.members:
@@ -96,7 +96,6 @@ class TrainedModel:
 
     def scores(self, forest: Forest) -> Tensor:
         """Return how much speaks for each class, ``[B, classes]``: the members' weighted mean."""
-        self.check_classes()
         scores = torch.zeros(len(forest), len(self.labels))
         with torch.no_grad():
             for begin, batch in batches(forest):
@@ -104,15 +103,6 @@ class TrainedModel:
                     if weight:
                         scores[begin : begin + len(batch)] += weight * member(batch).scores
         return scores
-
-    def check_classes(self) -> None:
-        """Complain of a model that knows no classes."""
-        if not self.labels:
-            raise UsageError(
-                "this model was trained for similarity and knows no classes: use it with"
-                " treecaps embed or treecaps index, or train one that does with:"
-                " treecaps train DATA --out FOLDER"
-            )
 
     def embed(self, forest: Forest) -> Tensor:
         """Return a vector of length 1 for each program, ``[B, E]``.
@@ -170,6 +160,7 @@ class TrainedModel:
         config = {
             "format": FORMAT,
             "treecaps": treecaps.__version__,
+            "task": self.task,
             "model": architecture_of(self.config),
             "network": to_json(self.config),
             "weights": list(self.weights),
@@ -233,6 +224,8 @@ class TrainedModel:
             config["comments"],
             calibration,
             config["card"],
+            # Models of the first versions do not say.
+            config.get("task", "classification" if labels else "similarity"),
         )
 
 
@@ -271,6 +264,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     for good, name in (
         (number == FORMAT, "format"),
         (isinstance(made_by, str), "treecaps"),
+        (isinstance(config.get("task", ""), str), "task"),
         (isinstance(config.get("network"), dict), "network"),
         (_are_weights(weights), "weights"),
         (config.get("frontend") in FRONTENDS, "frontend"),

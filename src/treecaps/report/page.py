@@ -19,6 +19,8 @@ from treecaps.models.treecaps import Capsules, TreeCaps
 from treecaps.pages import charts
 from treecaps.pages.document import document, table
 from treecaps.syntax.tree import Tree
+from treecaps.tasks import Task, get_task
+from treecaps.tasks.base import Section
 
 _PAIRS = 3
 _MISTAKES = 5
@@ -79,11 +81,22 @@ class Report:
         """Return the page."""
         parts = [self._facts(), *self._curves()]
         if len(self.trees):
-            if self.model.labels:
-                parts += [*self._confusion(), *self._pairs(), *self._mistakes()]
-            parts += self._map()
+            for section in self.task.sections:
+                parts += self._section(section)
         parts.append('<output id="told"></output>')
         return document("How the training went", parts, style=_STYLE, script=_SCRIPT)
+
+    @property
+    def task(self) -> type[Task]:
+        """What the model was trained for."""
+        return get_task(self.model.task)
+
+    def _section(self, name: Section) -> list[str]:
+        if name == "confusion":
+            return self._confusion()
+        if name == "mistakes":
+            return [*self._pairs(), *self._mistakes()]
+        return self._map()
 
     def _facts(self) -> str:
         model, figures = self.model, self.model.card["figures"]
@@ -95,14 +108,13 @@ class Report:
             ("networks", f"{len(model.members)}, with {weights:,} weights in all"),
             ("epochs", f"{figures['epochs']}, in {figures['seconds']:.0f} s"),
         ]
-        for name, kind in (
-            ("validation accuracy", "accuracy"),
-            ("the same, blind", "accuracy_blind"),
-            ("validation MAP@R", "map_at_r"),
-            ("the same, blind", "map_at_r_blind"),
+        metric = f"validation_{self.task.metric}"
+        for name, key in (
+            (f"validation {self.task.title}", metric),
+            ("the same, blind", f"{metric}_blind"),
         ):
-            if f"validation_{kind}" in figures:
-                rows.append((name, f"{figures[f'validation_{kind}']:.1%}"))
+            if key in figures:
+                rows.append((name, f"{figures[key]:.1%}"))
         return table(("", ""), rows)
 
     def _curves(self) -> list[str]:
@@ -118,8 +130,8 @@ class Report:
                 if name in history[0]
             }
 
-        accuracy = of(training="accuracy", validation="val_accuracy", blind="val_accuracy_blind")
-        maps = of(validation="val_map_at_r", blind="val_map_at_r_blind")
+        metric, title = self.task.metric, self.task.title
+        shown = of(training=metric, validation=f"val_{metric}", blind=f"val_{metric}_blind")
         inside = of(
             length_of_the_right_capsule="right_length",
             length_of_the_longest_other="wrong_length",
@@ -127,9 +139,9 @@ class Report:
         )
         even = all((epoch.get("coupling_entropy") or 0) > _EVEN for epoch in history)
         parts = ["<h2>Epoch by epoch</h2>"]
-        parts += [f"<h3>{'MAP@R' if maps else 'Accuracy'} in per cent</h3>"]
-        parts += [charts.curves(maps or accuracy), "<h3>Loss</h3>"]
-        loss = of(training="loss", **({} if maps else {"validation": "val_loss"}))
+        parts += [f"<h3>{title[:1].upper()}{title[1:]} in per cent</h3>"]
+        parts += [charts.curves(shown), "<h3>Loss</h3>"]
+        loss = of(training="loss", validation="val_loss")
         parts.append(charts.curves(loss, percent=False))
         if inside:
             parts += ["<h3>Inside, in per cent of the most there can be</h3>"]
@@ -234,7 +246,8 @@ class Report:
             return []
         rows = np.linspace(0, len(self.trees) - 1, count).astype(int).tolist()
         forest = self.model.forest([self.trees[row] for row in rows])
-        capsules = (self._code(forest) if self.model.labels else self.model.embed(forest)).numpy()
+        classes = "classes" in self.task.answers
+        capsules = (self._code(forest) if classes else self.model.embed(forest)).numpy()
         if np.ptp(capsules, 0).max() == 0:  # programs that are all alike have no places to take
             return []
         plane = TSNE(init="pca", random_state=0, perplexity=min(30, (count - 1) / 3))
@@ -242,7 +255,7 @@ class Report:
         labels, right = self.names, self.label.tolist()
         titles = [
             (labels[right[row]] if right[row] >= 0 else "another class")
-            + (f", called {labels[self.guess[row]]}" if self.model.labels else "")
+            + (f", called {labels[self.guess[row]]}" if classes else "")
             for row in rows
         ]
         drawn = charts.points(
@@ -251,8 +264,8 @@ class Report:
             labels,
             titles,
         )
-        alike = "code capsules" if self.model.labels else "vectors"
-        called = ", and what it is called" if self.model.labels else ""
+        alike = "code capsules" if classes else "embeddings"
+        called = ", and what it is called" if classes else ""
         return [
             "<h2>A map of the programs</h2>",
             f"<p>Programs with like {alike} lie together (t-SNE); the colour is the class."

@@ -1,6 +1,5 @@
 """How a network is trained."""
 
-import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -36,20 +35,6 @@ class TrainingConfig:
         "cosine", "how the learning rate goes down: along a cosine to zero, or not"
     )
     weight_decay: float = option(0.0, "decoupled weight decay")
-    task: Literal["classification", "similarity"] = option(
-        "classification", "what is learned: classes, or vectors that are near where classes agree"
-    )
-    temperature: float = option(
-        0.1, "for similarity: the lower it is, the more the hardest of the others count"
-    )
-    alike: int = option(8, "for similarity: programs of a class that a step has together")
-    entropy: float = option(
-        0.0, "how much the cross-entropy of the capsules' lengths counts beside the margin loss"
-    )
-    reconstruction: float = option(
-        0.0,
-        "how much rebuilding windows from code capsules shapes these; the decoder learns anyway",
-    )
     patience: int | None = option(
         None, "stop after so many epochs in a row that were no better on validation data"
     )
@@ -75,17 +60,14 @@ class TrainingConfig:
         for name, value, least in (
             ("epochs", 1 if self.epochs is None else self.epochs, 1),
             ("batch_size", self.batch_size, 1),
-            ("alike", self.alike, 2),
             ("patience", 1 if self.patience is None else self.patience, 1),
             ("weight_decay", self.weight_decay, 0),
-            ("entropy", self.entropy, 0),
-            ("reconstruction", self.reconstruction, 0),
         ):
             if value < least:
                 raise UsageError(f"{name} must be at least {least}, not {value}")
             if value > MOST:
                 raise UsageError(f"{name} must be at most {MOST:,}")
-        for name in ("learning_rate", "token_rate", "temperature"):
+        for name in ("learning_rate", "token_rate"):
             if (rate := getattr(self, name)) is not None and rate <= 0:
                 raise UsageError(f"{name} must be above 0, not {rate}")
         for name in ("rename", "rewrite"):
@@ -95,20 +77,18 @@ class TrainingConfig:
             if (share := getattr(self, name)) is not None and not 0 <= share < 1:
                 raise UsageError(f"{name} must be at least 0 and below 1, not {share}")
 
-    def for_programs(self, programs: int) -> "Schedule":
-        """Return what is chosen by the number of training programs, where it is not set."""
-        # Up to 640 programs are seen 25,600 times in all, more of them more often in all.
-        ratio = 640 / programs
-        often = max(40 * max(ratio, math.sqrt(ratio)), 8)
-        if self.task == "similarity":
-            # Steps are larger, and as many are needed.
-            often = max(160 * ratio, 8)
-        epochs = round(min(often, 400))
+    def for_programs(self, programs: int, epochs: float) -> "Schedule":
+        """Return what is chosen by the number of training programs, where it is not set.
+
+        Args:
+            programs: That number.
+            epochs: How many epochs so many programs need for the task.
+        """
         # Among few programs most words are rare and hardly learn otherwise; among many, vectors
         # that learn so fast never come to rest. And there is less to fear from learning by heart.
         few = min(1, _FEW / programs)
         return Schedule(
-            epochs if self.epochs is None else self.epochs,
+            round(min(epochs, 400)) if self.epochs is None else self.epochs,
             max(20 * few, 2) if self.token_rate is None else self.token_rate,
             0.1 + 0.4 * few if self.window_dropout is None else self.window_dropout,
             0.5 * few if self.tokenless is None else self.tokenless,

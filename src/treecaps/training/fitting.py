@@ -5,23 +5,22 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from treecaps.data.distinct import Longs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, TrainingError, UsageError
 from treecaps.models.architectures import new_network
 from treecaps.models.linear import LinearConfig, fit_linear
-from treecaps.models.network import Answer, Network
+from treecaps.models.network import Network
 from treecaps.models.trained import TrainedModel, batches
 from treecaps.nn.batch import Batch
 from treecaps.training.config import TrainingConfig
-from treecaps.training.examples import UNKNOWN, Data
+from treecaps.training.prepare import Data
 from treecaps.training.presets import Preset
 from treecaps.vectors.learn import learn_vectors
 
@@ -30,8 +29,6 @@ Step = Callable[[float, float], None]
 
 _LOWER_RATE = 1e-3
 """The highest learning rate to suggest after one that was too high."""
-_SHARPNESS = 10
-"""What the lengths of capsules, 0 to 1, are multiplied by for their cross-entropy."""
 _BYTES_A_WEIGHT = 4 * 4
 """A weight, its gradient and the two moments of the optimizer."""
 
@@ -39,9 +36,8 @@ _BYTES_A_WEIGHT = 4 * 4
 def build_network(preset: Preset, data: Data) -> Network:
     """Make a network of the right size for data."""
     known = data.vocabulary
-    # What learns similarity has no classes to tell.
-    classes = len(data.labels) if preset.training.task == "classification" else 0
-    return new_network(preset.network, len(known), classes, len(known.tokens))
+    outputs = preset.task.head_size(data.labels)
+    return new_network(preset.network, len(known), outputs, len(known.tokens))
 
 
 def check_size(preset: Preset, data: Data) -> None:
@@ -96,14 +92,15 @@ class Fitting:
         start: A model of the same network to begin with; its vocabulary is part of the data's.
     """
 
-    FIGURE: ClassVar = "val_accuracy"
-    """What tells the best epoch, together with the same of blind programs."""
-
     def __init__(
         self, preset: Preset, data: Data, seed: int, start: TrainedModel | None = None
     ) -> None:
-        self.config, self.data, self.seed, self.start = preset.training, data, seed, start
-        self.schedule = self.config.for_programs(len(data.train))
+        self.config, self.task = preset.training, preset.task
+        self.data, self.seed, self.start = data, seed, start
+        self.metric = f"val_{self.task.metric}"
+        self.schedule = self.config.for_programs(
+            len(data.train), self.task.num_epochs(len(data.train))
+        )
         self.epochs = self.schedule.epochs
         self.history: list[dict[str, Any]] = []
         self.best: dict[str, Tensor] = {}
@@ -166,7 +163,7 @@ class Fitting:
             torch.manual_seed(int(chance.integers(2**63)))
             figures = self._learn(chance, step)
         learned = time.perf_counter()
-        figures |= self._validate()
+        figures |= self.task.validate(self.network, self._val, self.data.val)
         # Steps are checked before they are taken; the last one has only this.
         if not self._is_finite(figures["val_loss"]):
             raise self._diverged()
@@ -226,7 +223,9 @@ class Fitting:
         return told
 
     def _learn(self, chance: np.random.Generator, step: Step) -> dict[str, Any]:
-        order, programs = self._steps(chance), len(self.data.train)
+        examples = self.data.train
+        order = self.task.sample(examples.label.numpy(), self.config.batch_size, chance)
+        programs = len(examples)
         steps = len(order)
         done = len(self.history) * steps
         rate = 0.0
@@ -234,13 +233,13 @@ class Fitting:
         norms = 0.0
         self.network.train()
         for number, rows in enumerate(order):
-            label = self.data.train.label[rows]
+            target = examples.target[rows]
             batch = self._draw(rows, chance)
             rate = _rate(self.config, (done + number) / (self.epochs * steps))
             for group in self.optimizer.param_groups:
                 group["lr"] = rate * group["faster"]
             self.optimizer.zero_grad()
-            total, figures = self._judge(batch, label)
+            total, figures = self.task.training_step(self.network, batch, target)
             total.backward()  # type: ignore[no-untyped-call]
             norm = self._gradient_norm()
             loss = figures["loss"].item()
@@ -257,29 +256,6 @@ class Fitting:
             "learning_rate": rate,
         }
 
-    def _steps(self, chance: np.random.Generator) -> list[Longs]:
-        """Divide the programs into those of each step."""
-        return self._cut(chance.permutation(len(self.data.train)))
-
-    def _cut(self, order: Longs) -> list[Longs]:
-        size = self.config.batch_size
-        return [order[begin : begin + size] for begin in range(0, len(order), size)]
-
-    def _judge(self, batch: Batch, label: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return what is to become less, and the figures of a step."""
-        answer: Answer = self.network(batch)
-        loss = self._loss(answer, label)
-        figures = self._measure(answer, label, loss)
-        rebuilt = self.network.reconstruction(answer, label, self.config.reconstruction)
-        if rebuilt is None:
-            return loss, figures
-        return loss + rebuilt, {**figures, "reconstruction": rebuilt.detach()}
-
-    def _answer(self, batch: Batch) -> Tensor:
-        """Return what the network is for."""
-        answer: Answer = self.network(batch)
-        return answer.scores
-
     def _gradient_norm(self) -> float:
         gradients = [
             weight.grad
@@ -288,30 +264,6 @@ class Fitting:
             if weight.grad is not None
         ]
         return torch.nn.utils.get_total_norm(gradients).item()
-
-    def _validate(self) -> dict[str, Any]:
-        """Return the accuracy and the loss on validation data; nothing where there are none."""
-        examples = self.data.val
-        if not len(examples):
-            return {"val_accuracy": None, "val_loss": None}
-        label = examples.every_label
-        right = torch.zeros(len(label), dtype=torch.float64)
-        known = 0
-        loss = 0.0
-        self.network.eval()
-        with torch.no_grad():
-            for begin, batch in self._val:
-                part = slice(begin, begin + len(batch))
-                answer: Answer = self.network(batch)
-                right[part] = (answer.scores.argmax(1) == label[part]).double()
-                # A class that the network cannot name has no loss.
-                if count := int((label[part] != UNKNOWN).sum()):
-                    loss += count * self._loss_of_known(answer, label[part])
-                    known += count
-        figures = {"val_accuracy": right[: len(examples)].mean().item()}
-        if examples.has_blind:
-            figures["val_accuracy_blind"] = right[len(examples) :].mean().item()
-        return {**figures, "val_loss": loss / max(known, 1)}
 
     def _is_finite(self, val_loss: float | None) -> bool:
         """Whether the network still holds numbers, and answers with numbers."""
@@ -322,8 +274,9 @@ class Fitting:
         rows = np.arange(min(self.config.batch_size, len(self.data.train)))
         self.network.eval()
         with torch.no_grad():
-            answer = self._answer(Batch.of(self.data.train.forest.select(rows)))
-        return bool(answer.isfinite().all())
+            batch = Batch.of(self.data.train.forest.select(rows))
+            outputs = self.task.outputs(self.network, batch)
+        return bool(outputs.isfinite().all())
 
     def _diverged(self) -> TrainingError:
         lower = min(self.config.learning_rate / 5, _LOWER_RATE)
@@ -332,31 +285,12 @@ class Fitting:
             f" learning rate: --set learning_rate={lower:g}"
         )
 
-    def _loss_of_known(self, answer: Answer, label: Tensor) -> float:
-        known = label != UNKNOWN
-        if not bool(known.all()):
-            parts = {name: part for name, part in vars(answer).items() if part is not None}
-            answer = replace(answer, **{name: part[known] for name, part in parts.items()})
-        return self._loss(answer, label[known]).item()
-
-    def _loss(self, answer: Answer, label: Tensor) -> Tensor:
-        loss = self.network.loss(answer, label)
-        if self.config.entropy:
-            loss = loss + self.config.entropy * cross_entropy(_SHARPNESS * answer.scores, label)
-        return loss
-
-    @torch.no_grad()
-    def _measure(self, answer: Answer, label: Tensor, loss: Tensor) -> dict[str, Tensor]:
-        right = (answer.scores.argmax(1) == label).float()
-        figures = self.network.figures(answer, label)
-        return {"loss": loss.detach(), "accuracy": right.mean(), **figures}
-
     def _is_best(self) -> bool:
-        if not self.best_epoch or self.history[-1][self.FIGURE] is None:
+        if not self.best_epoch or self.history[-1][self.metric] is None:
             return True
         newest, best = (
             (
-                epoch[self.FIGURE] + epoch.get(f"{self.FIGURE}_blind", 0),
+                epoch[self.metric] + epoch.get(f"{self.metric}_blind", 0),
                 -(epoch["val_loss"] or 0),
             )
             for epoch in (self.history[-1], self.history[self.best_epoch - 1])
@@ -401,7 +335,8 @@ class LinearFitting(Fitting):
         sizes = (len(known), len(self.data.labels), len(known.tokens))
         self.network = fit_linear(self.machine, *sizes, train.forest.bags, train.every_label)
         step(1.0, 0.0)
-        figures: dict[str, Any] = {"epoch": 1, "loss": 0.0, **self._validate()}
+        validated = self.task.validate(self.network, self._val, self.data.val)
+        figures: dict[str, Any] = {"epoch": 1, "loss": 0.0, **validated}
         seconds = time.perf_counter() - begun
         figures |= {"seconds": seconds, "programs_per_second": len(train) / seconds}
         self.history.append(figures)

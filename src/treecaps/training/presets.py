@@ -1,10 +1,11 @@
 """Presets: what a network is and how it is trained, under one name."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from treecaps.errors import UsageError
+from treecaps.models.architectures import ARCHITECTURES, architecture_of
 from treecaps.models.astnn import ASTNNConfig
 from treecaps.models.bi_dtbcnn import BiDTBCNNConfig
 from treecaps.models.capsgnn import CapsGNNConfig
@@ -16,22 +17,23 @@ from treecaps.models.settings import allowed, from_json, from_text, types_of, un
 from treecaps.models.tbcnn import TBCNNConfig
 from treecaps.models.tree_lstm import TreeLSTMConfig
 from treecaps.models.treecaps import TreeCapsConfig
+from treecaps.tasks import Classification, Task, get_task
 from treecaps.training.config import TrainingConfig
 
 _SHOWN = 60
-_TASKS = ("classification", "similarity")
+_PARTS = ("network", "task", "training")
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A network and how it is trained."""
+    """A network, what it is trained for, and how."""
 
     network: NetworkConfig
     training: TrainingConfig
+    task: Task = field(default_factory=Classification)
 
     def __post_init__(self) -> None:
-        if self.training.task == "similarity" and not isinstance(self.network, TreeCapsConfig):
-            raise UsageError("only models of treecaps learn similarity: choose --model treecaps")
+        self.task.check_network(ARCHITECTURES[architecture_of(self.network)].network)
 
 
 PRESETS = {
@@ -52,12 +54,12 @@ PRESETS = {
         TrainingConfig(
             epochs=None,
             learning_rate=5e-3,
-            entropy=1.0,
             vectors="random",
             window_dropout=None,
             tokenless=None,
             rename=0.5,
         ),
+        Classification(cross_entropy_weight=1.0),
     ),
     # As printed; docs/paper.md has what the paper leaves open, and why it is read so.
     "paper": Preset(TreeCapsConfig(), TrainingConfig(batch_size=4)),
@@ -98,30 +100,16 @@ def get_preset(name: Any, model: str = "treecaps", task: str = "classification")
         raise UsageError(
             f"there is no preset {name!r} of {model}; there is {' and '.join(presets)}"
         )
-    if task not in _TASKS:
-        raise UsageError(f"there is no task {task!r}; there are {' and '.join(_TASKS)}")
-    return presets[name] if task == "classification" else for_similarity(presets[name])
-
-
-def for_similarity(preset: Preset) -> Preset:
-    """Return how the network of a preset learns vectors of programs instead of classes."""
-    training = replace(
-        preset.training,
-        task="similarity",
-        # The others of a batch are what a program is told from: many of them, of many classes.
-        batch_size=128,
-        # Classes that nobody has seen are to come: less may be learned by heart.
-        window_dropout=0.5,
-        tokenless=0.25,
-        token_rate=10.0,
-    )
-    return replace(preset, training=training)
+    preset, kind = presets[name], get_task(task)
+    if isinstance(preset.task, kind):
+        return preset
+    return Preset(preset.network, replace(preset.training, **kind.training), kind())
 
 
 def apply_settings(preset: Preset, settings: Iterable[str] | Mapping[str, Any]) -> Preset:
     """Return a preset with some options set, given as ``name=value`` or by name."""
-    types = {part: types_of(type(getattr(preset, part))) for part in ("network", "training")}
-    changes: dict[str, dict[str, Any]] = {"network": {}, "training": {}}
+    types = {part: types_of(type(getattr(preset, part))) for part in _PARTS}
+    changes: dict[str, dict[str, Any]] = {part: {} for part in _PARTS}
     typed = isinstance(settings, Mapping)
     pairs = settings.items() if isinstance(settings, Mapping) else map(_split, settings)
     for name, value in pairs:
@@ -133,10 +121,8 @@ def apply_settings(preset: Preset, settings: Iterable[str] | Mapping[str, Any]) 
             changes[part][name] = from_json(kind, value) if typed else from_text(kind, value)
         except ValueError:
             raise UsageError(f"{name} must be {allowed(kind)}, not {_show(value)}") from None
-    return Preset(
-        replace(preset.network, **changes["network"]),
-        replace(preset.training, **changes["training"]),
-    )
+    parts = {part: replace(getattr(preset, part), **changes[part]) for part in _PARTS}
+    return Preset(**parts)
 
 
 def _split(setting: str) -> tuple[str, str]:
@@ -158,7 +144,7 @@ def _show(value: Any) -> str:
 def options(preset: Preset) -> list[tuple[str, Any, str]]:
     """Return the name, the value and the help of each option of a preset."""
     return [
-        (field.name, getattr(part, field.name), field.metadata["help"])
-        for part in (preset.network, preset.training)
-        for field in fields(part)
+        (one.name, getattr(part, one.name), one.metadata["help"])
+        for part in (preset.network, preset.task, preset.training)
+        for one in fields(part)
     ]

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from treecaps.data.corpus import Corpus
 from treecaps.data.parallel import Change
@@ -28,25 +27,13 @@ from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.rewrite import rewrite
 from treecaps.syntax.tree import Tree
 from treecaps.text import replace_surrogates
-from treecaps.training.calibrate import calibrate
 from treecaps.training.checkpoint import Checkpoint, refuse_other
-from treecaps.training.ensemble import weigh
-from treecaps.training.examples import (
-    UNKNOWN,
-    Data,
-    Examples,
-    Labels,
-    OnPrepare,
-    Teller,
-    change_trees,
-    prepare,
-)
 from treecaps.training.fitting import Fitting, check_size
 from treecaps.training.fittings import new_fitting
 from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, REPORT, check, claim, is_complete
 from treecaps.training.logs import Logs
+from treecaps.training.prepare import Data, Labels, OnPrepare, Teller, change_trees, prepare
 from treecaps.training.presets import Preset, get_preset
-from treecaps.training.similarity import validation_maps
 
 log = logging.getLogger("treecaps")
 
@@ -98,14 +85,14 @@ def train(
     on_step: OnStep | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> TrainedModel:
-    """Train a classifier or, if the preset says so, vectors of programs.
+    """Train networks for a task: classification by default.
 
     Args:
         trees: A corpus, or any trees with ``labels``.
         labels: The class of each tree; trees without one are left out.
         val: Data to choose the best epoch with; by default a share of the training data.
         preset: The network and how it is trained, or the name of a preset.
-        task: What is learned with a preset of that name: ``classification``, or ``similarity``.
+        task: The name of the task, where the preset is given by name.
         start: A model whose first network all begin with: they know what it does of code, and
             learn what it does not. It decides what the network is, whatever the preset says.
         seed: The same data, options and seed give the same model.
@@ -153,6 +140,7 @@ def train(
         trees,
         labels,
         _validation_data(val, frontend, comments),
+        task=preset.task,
         grow=preset.network.forest,
         val_share=preset.training.val_share,
         seed=seed,
@@ -164,7 +152,6 @@ def train(
         if preset.training.rewrite
         else None,
         known=start.vocabulary if start else None,
-        similarity=preset.training.task == "similarity",
         on_prepare=on_prepare,
     )
     run = {
@@ -172,10 +159,15 @@ def train(
         "seed": seed,
         "ensemble": ensemble,
         "network": to_json(preset.network),
+        "task": {"task": preset.task.name, **to_json(preset.task)},
         "training": to_json(preset.training),
         **({"start": start.fingerprint()} if start else {}),
     }
     card: dict[str, Any] = {
+        "use": {
+            "summary": preset.task.summary(preset.task.labels(data.labels)),
+            "commands": list(preset.task.commands),
+        },
         "data": data.facts,
         "run": {name: value for name, value in run.items() if name != "network"},
         "versions": _versions(frontend),
@@ -315,11 +307,12 @@ class _Training:
             networks,
             (1 / len(networks),) * len(networks),
             self.data.vocabulary,
-            self.data.labels if self.preset.training.task == "classification" else (),
+            self.preset.task.labels(self.data.labels),
             self.frontend,
             self.comments,
+            task=self.preset.task.name,
         )
-        model, validated = self._validate(model)
+        model, validated = self.preset.task.finish(model, self.data.val)
         histories = [fitting.history for fitting in fittings]
         figures = {
             "epochs": sum(map(len, histories)),
@@ -331,29 +324,11 @@ class _Training:
                 "seed": fitting.seed,
                 "epochs": len(fitting.history),
                 "best_epoch": fitting.best_epoch,
-                _spell(fitting.FIGURE): fitting.history[fitting.best_epoch - 1][fitting.FIGURE],
+                _spell(fitting.metric): fitting.history[fitting.best_epoch - 1][fitting.metric],
             }
             for fitting in fittings
         ]
         return replace(model, card={**self.card, "figures": figures, "members": members})
-
-    def _validate(self, model: TrainedModel) -> tuple[TrainedModel, dict[str, float]]:
-        """Weigh and calibrate networks by the validation data, and tell how well they do."""
-        val = self.data.val
-        forest, label = val.forest, val.every_label
-        if not model.labels:
-            maps = validation_maps(model.embed(forest), val.label) if len(val) else {}
-            return model, {_spell(name): found for name, found in maps.items() if found is not None}
-        known = label != UNKNOWN
-        if len(model.members) > 1:
-            alone = [replace(model, members=(one,), weights=(1.0,)) for one in model.members]
-            outputs = torch.stack([each.scores(forest)[known] for each in alone])
-            target = torch.nn.functional.one_hot(label[known], len(self.data.labels))
-            weights = weigh(outputs.double().numpy(), target.double().numpy())
-            model = replace(model, weights=tuple(weights))
-        scores = model.scores(forest)
-        model = replace(model, calibration=calibrate(scores[known], label[known]))
-        return model, _validation_figures(scores, val)
 
     @property
     def _histories(self) -> Histories:
@@ -392,21 +367,6 @@ def _is_figure(value: Any) -> bool:
 
 def _spell(figure: str) -> str:
     return figure.replace("val_", "validation_", 1)
-
-
-def _validation_figures(scores: Tensor, val: Examples) -> dict[str, float]:
-    if not len(val):
-        return {}
-    figures: dict[str, float] = {}
-    for kind, guess in zip(("", "_blind"), scores.argmax(1).view(-1, len(val)), strict=False):
-        classes = torch.from_numpy(np.union1d(val.label, guess)).unsqueeze(1)
-        is_label, is_guess = val.label == classes, guess == classes
-        f1 = 2 * (is_label & is_guess).sum(1) / (is_label.sum(1) + is_guess.sum(1))
-        figures |= {
-            f"validation_accuracy{kind}": (guess == val.label).double().mean().item(),
-            f"validation_macro_f1{kind}": f1.mean().item(),
-        }
-    return figures
 
 
 def _versions(frontend: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from treecaps.models.calibration import Calibration
-from treecaps.training.calibrate import calibrate
+from treecaps.tasks.calibrate import calibrate
 
 
 def draw(temperature: float, programs: int = 20_000) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from treecaps.training.ensemble import Doubles, weigh
+from treecaps.tasks.ensemble import Doubles, weigh
 
 
 def error(weights: Doubles, outputs: Doubles, target: Doubles) -> float:

@@ -14,22 +14,22 @@ from treecaps.inference.classify import classify
 from treecaps.inference.embed import Embedder
 from treecaps.models.trained import TrainedModel
 from treecaps.syntax.tree import Tree
-from treecaps.training.examples import prepare
-from treecaps.training.presets import Preset, apply_settings, get_preset
-from treecaps.training.similarity import (
-    SimilarityFitting,
+from treecaps.tasks.similarity import (
+    Similarity,
     average_precision,
     contrastive_loss,
     map_at_r,
 )
+from treecaps.training.prepare import prepare
+from treecaps.training.presets import Preset, apply_settings, get_preset
 from treecaps.training.trainer import train
 
-SIMILARITY = ("task=similarity", "batch_size=16", "alike=4", "learning_rate=0.01")
+SIMILARITY = ("batch_size=16", "samples_per_class=4", "learning_rate=0.01")
 
 
 def quick(*settings: str) -> Preset:
     """Return a preset that learns similarity in a moment."""
-    return small(*SIMILARITY, *settings)
+    return apply_settings(replace(small(), task=Similarity()), [*SIMILARITY, *settings])
 
 
 def made_up(classes: range, count: int = 8) -> tuple[list[Tree], list[str | None]]:
@@ -86,7 +86,7 @@ def test_map_at_r_looks_at_programs_in_parts(monkeypatch: pytest.MonkeyPatch) ->
     vectors = torch.nn.functional.normalize(torch.randn(50, 4, generator=chance))
     label = torch.arange(50) % 6
     whole = map_at_r(vectors, label)
-    monkeypatch.setattr("treecaps.training.similarity._ROWS", 7)
+    monkeypatch.setattr("treecaps.tasks.similarity._ROWS", 7)
     assert map_at_r(vectors, label) == pytest.approx(whole)
 
 
@@ -129,20 +129,16 @@ def test_the_loss_of_programs_without_others_is_nothing() -> None:
 
 
 def test_a_step_has_several_programs_of_a_class_and_an_epoch_all_programs() -> None:
-    trees, labels = made_up(range(10), 9)
-    preset = quick()
-    data = prepare(
-        trees, labels, None, grow=preset.network.forest, val_share=0, seed=0, similarity=True
-    )
-    fitting = SimilarityFitting(preset, data, 0)
-    steps = fitting._steps(np.random.default_rng(0))
+    _, labels = made_up(range(10), 9)
+    label = np.unique(np.array(labels), return_inverse=True)[1]
+    task = Similarity(samples_per_class=4)
+    steps = task.sample(label, 16, np.random.default_rng(0))
     assert sorted(np.concatenate(steps).tolist()) == list(range(90))
-    label = data.train.label
     for rows in steps[:-1]:
         assert len(rows) == 16
         _, counts = np.unique(label[rows], return_counts=True)
         assert counts.max() >= 4
-    again = fitting._steps(np.random.default_rng(1))
+    again = task.sample(label, 16, np.random.default_rng(1))
     assert any(not np.array_equal(one, other) for one, other in zip(steps, again, strict=True))
 
 
@@ -209,7 +205,6 @@ def test_a_model_without_classes_says_so() -> None:
     trees, labels = made_up(range(3), 4)
     model = train(trees, labels, preset=quick("epochs=1"))
     for ask in (
-        lambda: model.scores(model.forest(trees)),
         lambda: classify(model, []),
         lambda: treecaps.explain(model, trees[0]),
     ):
@@ -224,10 +219,10 @@ def test_validation_programs_are_set_aside_in_pairs() -> None:
         trees,
         labels,
         None,
+        task=Similarity(),
         grow=quick().network.forest,
         val_share=0.1,
         seed=0,
-        similarity=True,
     )
     assert np.bincount(data.val.label).tolist() == [2, 2, 2, 1]
 
@@ -250,11 +245,11 @@ def test_only_treecaps_learns_similarity() -> None:
     with pytest.raises(UsageError, match="there is no task 'search'"):
         get_preset("default", task="search")
     with pytest.raises(UsageError, match="temperature must be above 0"):
-        apply_settings(get_preset("default"), ["temperature=0"])
-    with pytest.raises(UsageError, match="alike must be at least 2"):
-        apply_settings(get_preset("default"), ["alike=1"])
+        apply_settings(quick(), ["temperature=0"])
+    with pytest.raises(UsageError, match="samples_per_class must be at least 2"):
+        apply_settings(quick(), ["samples_per_class=1"])
     classifier = treecaps.TreeCapsClassifier(language="python", settings={"task": "similarity"})
-    with pytest.raises(UsageError, match="a classifier learns classes"):
+    with pytest.raises(UsageError, match="there is no option 'task'"):
         classifier.fit(["x", "y"], ["a", "b"])
     with pytest.raises(UsageError, match="only models of treecaps learn similarity"):
         replace(quick(), network=get_preset("default", "tbcnn").network)

@@ -8,7 +8,8 @@ from tests.training.examples import LABELS, example_labels, example_trees
 from treecaps.data.forest import Forest
 from treecaps.errors import DataError, UsageError
 from treecaps.syntax.tree import Tree
-from treecaps.training.examples import UNKNOWN, Data, Labels, prepare
+from treecaps.tasks.examples import UNKNOWN
+from treecaps.training.prepare import Data, Labels, prepare
 
 TREE = Tree.build(["a", "b", "c"], [-1, 0, 0])
 OTHER = Tree.build(["a", "c", "d"], [-1, 0, 0])

@@ -1,4 +1,4 @@
-"""What networks learn from: labelled trees as forests, for training and for validation."""
+"""From labelled trees to the examples of a task, for training and for validation."""
 
 import logging
 import os
@@ -12,7 +12,6 @@ from typing import Any, overload
 import numpy as np
 import torch
 import xxhash
-from torch import Tensor
 
 from treecaps.data.corpus import Corpus
 from treecaps.data.distinct import Longs
@@ -23,15 +22,15 @@ from treecaps.errors import DataError, UsageError
 from treecaps.syntax.languages import LANGUAGES
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
+from treecaps.tasks import Classification, Task
+from treecaps.tasks.examples import UNKNOWN, Examples
 
 Labels = Sequence[str | None]
 
 log = logging.getLogger("treecaps")
 
-UNKNOWN = -1
-"""The class of a program whose label the training data do not have."""
-
 _NAMED = 5
+_CLASSIFICATION = Classification()
 
 
 Teller = Callable[[Sequence[Tree]], Sequence[Tree]]
@@ -39,38 +38,6 @@ Teller = Callable[[Sequence[Tree]], Sequence[Tree]]
 Grow = Callable[[Iterable[Tree], Vocabulary], Forest]
 OnPrepare = Callable[[str, float], None]
 """Called with what is being done before training begins, and the share of it that is."""
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Programs and their classes ``[B]``; ``UNKNOWN`` for a class that no network can name.
-
-    Args:
-        forest: The programs as they are, and again after all others in each of the other ways.
-        label: Their classes.
-        ways: In which other ways they are there: ``blind``, ``rewritten``.
-    """
-
-    forest: Forest
-    label: Tensor
-    ways: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.label)
-
-    @property
-    def has_blind(self) -> bool:
-        """Whether the programs are there a second time, blind."""
-        return "blind" in self.ways
-
-    @property
-    def every_label(self) -> Tensor:
-        """The classes of all programs of the forest."""
-        return self.label.repeat(1 + len(self.ways))
-
-    def told(self, way: str, rows: Longs) -> Longs:
-        """Return where programs are in the forest as they are in another way."""
-        return rows + len(self) * (1 + self.ways.index(way))
 
 
 @dataclass(frozen=True)
@@ -147,7 +114,7 @@ def prepare(
     blind: Teller | None = None,
     rewritten: Teller | None = None,
     known: Vocabulary | None = None,
-    similarity: bool = False,
+    task: Task = _CLASSIFICATION,
     on_prepare: OnPrepare | None = None,
 ) -> Data:
     """Turn labelled trees into what networks learn from.
@@ -163,36 +130,29 @@ def prepare(
         blind: Makes the trees blind, where networks are to see them so as well.
         rewritten: Writes training programs in another way, where they are to be seen so as well.
         known: What networks know already; what the trees have beside it is added.
-        similarity: Whether classes only tell what is alike. Those of validation may then be others,
-            and programs are set aside in pairs where they can be.
+        task: What is learned.
         on_prepare: Called now and then.
     """
-    rows = _labelled(trees, labels, "training")
-    names = sorted({str(label) for label in labels if label is not None})
-    if len(names) < 2:
-        raise UsageError(f"training needs at least two classes; there is only {names[0]!r}")
-    classes = len(names)
-    if similarity and val is not None:
-        others = {str(label) for label in val[1] if label is not None}
-        names += sorted(others.difference(names))
+    rows = _labelled(trees, labels, "training", task)
+    found = {str(label) for label in labels if label is not None}
+    if task.needs_labels and len(found) < 2:
+        raise UsageError(f"training needs at least two classes; there is only {min(found)!r}")
+    names = task.classes(found, (str(one) for one in (val[1] if val else ()) if one is not None))
     numbers = {name: number for number, name in enumerate(names)}
     label = _encode(labels, rows, numbers)
     facts: dict[str, dict[str, Any]] = {"training": _facts(trees, len(labels) - len(rows))}
     if val is None:
-        chosen = _set_aside(label, val_share, seed, least=2 if similarity else 1)
+        chosen = _set_aside(label, val_share, seed, least=task.min_programs)
         val_trees, val_label = Selection(trees, rows[chosen]), label[chosen]
         rows, label = rows[~chosen], label[~chosen]
         facts["validation"] = {"name": "a part of the training data"}
     else:
-        val_rows = _labelled(*val, "validation")
+        val_rows = _labelled(*val, "validation", task)
         val_trees, val_label = Selection(val[0], val_rows), _encode(val[1], val_rows, numbers)
         facts["validation"] = _facts(val[0], len(val[1]) - len(val_rows))
         _note_unknown(val[1], numbers)
-    if similarity and not _has_pairs(label):
-        raise UsageError(
-            "similarity is learned from classes of two programs or more: there is none"
-        )
-    if not len(val_label) or (similarity and not _has_pairs(val_label)):
+    task.check_labels(label)
+    if not task.can_validate(val_label):
         log.warning("there is nothing to validate with: the networks of the last epoch are kept")
     chosen_trees = Selection(trees, rows)
     val_ways = {"blind": blind} if blind else {}
@@ -200,22 +160,23 @@ def prepare(
     every = [chosen_trees, *(tell(chosen_trees) for tell in ways.values())]
     val_every = [val_trees, *(tell(val_trees) for tell in val_ways.values())]
 
-    def share_windows(parts: Sequence[Sequence[Tree]]) -> Forest:
-        watched = _watch(parts, "sharing windows", on_prepare)
-        return grow(watched, vocabulary)
+    def examples(parts: Sequence[Sequence[Tree]], label: Longs, ways: tuple[str, ...]) -> Examples:
+        forest = grow(_watch(parts, "sharing windows", on_prepare), vocabulary)
+        classes = torch.from_numpy(label)
+        return Examples(forest, classes, task.targets(parts[0], classes), ways)
 
     vocabulary = Vocabulary.of(_watch(every, "gathering kinds and words", on_prepare), tokens)
     if known is not None:
         vocabulary |= known
-    facts["training"] |= {"programs": len(label), "classes": classes}
+    facts["training"] |= {"programs": len(label), "classes": len(found)}
     facts["validation"] |= {"programs": len(val_label), "classes": len(np.unique(val_label))}
     return Data(
         chosen_trees,
         val_trees,
         vocabulary,
         tuple(names),
-        Examples(share_windows(every), torch.from_numpy(label), tuple(ways)),
-        Examples(share_windows(val_every), torch.from_numpy(val_label), tuple(val_ways)),
+        examples(every, label, tuple(ways)),
+        examples(val_every, val_label, tuple(val_ways)),
         facts,
     )
 
@@ -262,8 +223,8 @@ def _facts(trees: Sequence[Tree], unlabelled: int) -> dict[str, Any]:
     return {**about, "unlabelled": unlabelled}
 
 
-def _labelled(trees: Any, labels: Any, what: str) -> Longs:
-    """Return the numbers of the trees that have labels, and complain where none has."""
+def _labelled(trees: Any, labels: Any, what: str, task: Task) -> Longs:
+    """Return the numbers of the trees that can be used, and complain where there are none."""
     if isinstance(labels, str) or not (
         isinstance(trees, Collection) and isinstance(labels, Collection)
     ):
@@ -275,6 +236,8 @@ def _labelled(trees: Any, labels: Any, what: str) -> Longs:
     wrong = next((label for label in labels if not isinstance(label, str | None)), None)
     if wrong is not None:
         raise UsageError(f"a label is text or None, not {type(wrong).__name__}: {wrong!r}")
+    if not task.needs_labels:
+        return np.arange(len(trees))
     rows = np.flatnonzero([label is not None for label in labels])
     if not len(rows):
         raise DataError(
@@ -307,10 +270,6 @@ def _set_aside(
         rows = chance.permutation(np.flatnonzero(label == number))
         chosen[rows[: min(max(least, round(share * len(rows))), len(rows) - least)]] = True
     return chosen
-
-
-def _has_pairs(label: Longs) -> bool:
-    return len(label) > 0 and int(np.bincount(label).max()) > 1
 
 
 def _note_unknown(labels: Labels, numbers: dict[str, int]) -> None:

@@ -1,0 +1,15 @@
+"""What networks are trained for, one file for each task."""
+
+from treecaps.tasks.base import TASKS, Task, check_answers, get_task, register_task
+from treecaps.tasks.classification import Classification
+from treecaps.tasks.similarity import Similarity
+
+__all__ = [
+    "TASKS",
+    "Classification",
+    "Similarity",
+    "Task",
+    "check_answers",
+    "get_task",
+    "register_task",
+]

@@ -1,0 +1,166 @@
+"""``Task``: what a network is trained for."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from torch import Tensor
+
+from treecaps.data.distinct import Longs
+from treecaps.errors import UsageError
+from treecaps.models.network import Network
+from treecaps.models.trained import TrainedModel
+from treecaps.nn.batch import Batch
+from treecaps.syntax.tree import Tree
+from treecaps.tasks.examples import Examples
+
+Section = Literal["confusion", "mistakes", "map"]
+"""A part of a training report beside the curves."""
+Batches = Sequence[tuple[int, Batch]]
+"""Programs in batches, each with the number of its first program."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a network is trained for, and how well it does.
+
+    A task is a frozen dataclass. Its fields are hyperparameters, which ``treecaps train --set``
+    sets. It is one file: a subclass with the decorator ``register_task``.
+    """
+
+    name: ClassVar[str]
+    metric: ClassVar[str]
+    """The validation metric that chooses the epoch, as a name."""
+    title: ClassVar[str]
+    """The same metric, as people know it."""
+    training: ClassVar[Mapping[str, Any]] = {}
+    """Options of ``TrainingConfig`` that differ for this task."""
+    answers: ClassVar[tuple[str, ...]] = ()
+    """What a trained model can tell of a program: ``classes``, ``embeddings``."""
+    commands: ClassVar[tuple[str, ...]] = ()
+    """The commands that a trained model is used with; ``MODEL`` stands for its folder."""
+    sections: ClassVar[tuple[Section, ...]] = ()
+    """What a training report shows beside the curves."""
+    needs_labels: ClassVar[bool] = True
+    """Whether programs without a label are left out, and there must be two classes."""
+    min_programs: ClassVar[int] = 1
+    """How many programs of a class stay in each part when validation data are split off."""
+
+    # What is learned from what.
+
+    def check_network(self, network: type[Network]) -> None:
+        """Raise ``UsageError`` if an architecture cannot be trained for this task."""
+
+    def classes(self, train: Iterable[str], val: Iterable[str]) -> list[str]:
+        """Return the names of the classes that labels are numbered by, those of training first."""
+        return sorted(set(train))
+
+    def head_size(self, labels: Sequence[str]) -> int:
+        """Return how many outputs the head of a network has."""
+        return len(labels)
+
+    def check_labels(self, label: Longs) -> None:
+        """Raise ``UsageError`` if nothing can be learned from labels ``[B]``."""
+
+    def can_validate(self, label: Longs) -> bool:
+        """Return whether validation programs with labels ``[B]`` tell anything."""
+        return len(label) > 0
+
+    def targets(self, trees: Sequence[Tree], label: Tensor) -> Any:
+        """Return what is to be predicted; rows of it are taken for each training step.
+
+        Args:
+            trees: ``B`` programs.
+            label: ``[B]``, their classes. They are the default.
+        """
+        return label
+
+    def num_epochs(self, programs: int) -> float:
+        """Return how many epochs so many programs need."""
+        # Up to 640 programs are seen 25,600 times in all, more of them more often in all.
+        ratio = 640 / programs
+        return max(40 * max(ratio, math.sqrt(ratio)), 8)
+
+    def sample(self, label: Longs, batch_size: int, rng: np.random.Generator) -> list[Longs]:
+        """Divide training programs with labels ``[B]`` into the batches of an epoch."""
+        return cut(rng.permutation(len(label)), batch_size)
+
+    # Training and validation.
+
+    def training_step(
+        self, network: Network, batch: Batch, target: Any
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return the loss of a batch, and metrics of it; among them ``loss``."""
+        raise NotImplementedError
+
+    def outputs(self, network: Network, batch: Batch) -> Tensor:
+        """Return what the network is for; it must be finite."""
+        raise NotImplementedError
+
+    def validate(self, network: Network, batches: Batches, examples: Examples) -> dict[str, Any]:
+        """Return metrics of validation programs, all ``None`` where there are no programs.
+
+        They are ``val_`` and the name of the metric, the same with ``_blind`` for programs that
+        are there blind as well, and ``val_loss``.
+        """
+        raise NotImplementedError
+
+    def finish(
+        self, model: TrainedModel, examples: Examples
+    ) -> tuple[TrainedModel, dict[str, float]]:
+        """Weigh and calibrate trained networks by validation programs, and return their metrics."""
+        return model, {}
+
+    # What a trained model is for.
+
+    def labels(self, classes: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the classes that a trained model knows by name."""
+        return classes
+
+    def summary(self, labels: Sequence[str]) -> str:
+        """Return what a trained model with some classes does, in a sentence for its card."""
+        raise NotImplementedError
+
+    def describe(self, metrics: Mapping[str, float]) -> list[tuple[str, str]]:
+        """Return rows of a table that tell people how well a trained model does."""
+        rows = []
+        for row, kind in (("validation", ""), ("validation, blind", "_blind")):
+            value = metrics.get(f"validation_{self.metric}{kind}")
+            if value is not None:
+                rows.append((row, f"{self.title} {value:.1%}"))
+        return rows
+
+
+def cut(order: Longs, size: int) -> list[Longs]:
+    """Cut a row of numbers into batches."""
+    return [order[begin : begin + size] for begin in range(0, len(order), size)]
+
+
+TASKS: dict[str, type[Task]] = {}
+"""All tasks by name."""
+
+
+def register_task(task: type[Task]) -> type[Task]:
+    """Add a task, so that ``treecaps train --task`` and ``train(task=...)`` find it."""
+    TASKS[task.name] = task
+    return task
+
+
+def check_answers(model: TrainedModel, what: str) -> None:
+    """Raise ``UsageError`` if a model was trained for a task that does not tell this."""
+    task = get_task(model.task)
+    if what not in task.answers:
+        use = " or ".join(task.commands)
+        raise UsageError(
+            f"this model was trained for {task.name} and knows no {what}: use it with {use},"
+            " or train another with: treecaps train DATA --out FOLDER"
+        )
+
+
+def get_task(name: str) -> type[Task]:
+    """Return the task of a name."""
+    if name not in TASKS:
+        raise UsageError(f"there is no task {name!r}; there are {' and '.join(TASKS)}")
+    return TASKS[name]
