@@ -33,7 +33,8 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         frontend: The parser: ``tree-sitter``, ``ast`` or ``srcml``.
         language: The language of programs that are given as text, and of files.
         comments: Whether comments become nodes.
-        preset: The name of a preset.
+        model: The name of the architecture.
+        preset: The name of a preset of it.
         start: The folder of a trained model, or the name of a bundled one, to begin with.
         settings: Options of the preset to set, by name: ``{"channels": 32}``.
         epochs: Short for the setting of that name.
@@ -52,6 +53,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         frontend: str = "tree-sitter",
         language: str | None = None,
         comments: bool = False,
+        model: str = "treecaps",
         preset: str = "default",
         start: str | Path | None = None,
         settings: dict[str, Any] | None = None,
@@ -62,6 +64,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.frontend = frontend
         self.language = language
         self.comments = comments
+        self.model = model
         self.preset = preset
         self.start = start
         self.settings = settings
@@ -82,7 +85,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings = dict(self.settings or {})
         if self.epochs is not None:
             settings["epochs"] = self.epochs
-        preset = apply_settings(get_preset(self.preset), settings)
+        preset = apply_settings(get_preset(self.preset, self.model), settings)
         trees: list[Tree] = []
         kept: list[Any] = []
         self.failures_: list[Failure] = []

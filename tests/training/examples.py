@@ -5,7 +5,7 @@ from functools import cache
 import treecaps
 from tests.conftest import EXAMPLES
 from treecaps.syntax.tree import Tree
-from treecaps.training.presets import PRESETS, Preset, apply_settings
+from treecaps.training.presets import Preset, apply_settings, get_preset
 
 SMALL = (
     "nodes=kinds",
@@ -21,7 +21,7 @@ LABELS = ["binary-search", "bubble-sort", "gcd", "stack"]
 
 def small(*settings: str) -> Preset:
     """Return a preset that is trained in a moment."""
-    return apply_settings(PRESETS["default"], [*SMALL, *settings])
+    return apply_settings(get_preset("default"), [*SMALL, *settings])
 
 
 @cache

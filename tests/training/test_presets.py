@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from treecaps.errors import UsageError
+from treecaps.models.architectures import get_architecture
 from treecaps.models.settings import from_text, of_json, show, to_json, types_of
 from treecaps.models.treecaps import TreeCapsConfig
 from treecaps.training.config import TrainingConfig
-from treecaps.training.presets import PRESETS, apply_settings, get_preset, options
+from treecaps.training.presets import apply_settings, get_preset, options
+
+PRESETS = get_architecture("treecaps").presets
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -16,19 +19,19 @@ def test_every_preset_survives_writing_and_reading(name: str) -> None:
     assert of_json(TreeCapsConfig, to_json(preset.network)) == preset.network
     assert of_json(TrainingConfig, to_json(preset.training)) == preset.training
     settings = [f"{name}={show(value)}".replace('""', "") for name, value, _ in options(preset)]
-    for other in PRESETS.values():
+    for other in map(get_preset, PRESETS):
         assert apply_settings(other, settings) == preset
 
 
 def test_every_option_has_a_help_and_a_name_of_its_own() -> None:
-    found = options(PRESETS["default"])
+    found = options(get_preset("default"))
     assert len({name for name, _, _ in found}) == len(found)
     assert all(text for _, _, text in found)
 
 
 def test_settings_are_read_by_their_types() -> None:
     preset = apply_settings(
-        PRESETS["paper"],
+        get_preset("paper"),
         [
             "hidden=64, 32",
             "routed=25",
@@ -53,12 +56,12 @@ def test_settings_are_read_by_their_types() -> None:
 
 def test_settings_may_be_values_by_name() -> None:
     settings = {"hidden": (8,), "epochs": 2, "learning_rate": 1, "gated": False}
-    preset = apply_settings(PRESETS["default"], settings)
+    preset = apply_settings(get_preset("default"), settings)
     assert isinstance(preset.network, TreeCapsConfig)
     assert (preset.network.hidden, preset.network.gated) == ((8,), False)
     assert (preset.training.epochs, preset.training.learning_rate) == (2, 1.0)
     with pytest.raises(UsageError, match="epochs must be a whole number, or none, not '2'"):
-        apply_settings(PRESETS["default"], {"epochs": "2"})
+        apply_settings(get_preset("default"), {"epochs": "2"})
 
 
 def test_settings_may_be_numbers_of_numpy() -> None:
@@ -69,7 +72,7 @@ def test_settings_may_be_numbers_of_numpy() -> None:
         "weight_decay": np.int64(1),
         "patience": np.uint8(3),
     }
-    preset = apply_settings(PRESETS["default"], settings)
+    preset = apply_settings(get_preset("default"), settings)
     assert json.loads(json.dumps(to_json(preset.network)))["hidden"] == [8]
     training = json.loads(json.dumps(to_json(preset.training)))
     assert {name: training[name] for name in list(settings)[1:]} == {
@@ -80,7 +83,7 @@ def test_settings_may_be_numbers_of_numpy() -> None:
     }
     for value in (np.float64(2), True, np.True_):
         with pytest.raises(UsageError, match="epochs must be a whole number"):
-            apply_settings(PRESETS["default"], {"epochs": value})
+            apply_settings(get_preset("default"), {"epochs": value})
 
 
 @pytest.mark.parametrize("digits", [400, 5000])
@@ -89,7 +92,7 @@ def test_numbers_beyond_all_bounds_are_refused(digits: int, sign: int) -> None:
     value = sign * 10**digits
     for name in ("learning_rate", "channels", "epochs", "hidden"):
         with pytest.raises(UsageError, match=f"{name} must be"):
-            apply_settings(PRESETS["default"], {name: [value] if name == "hidden" else value})
+            apply_settings(get_preset("default"), {name: [value] if name == "hidden" else value})
 
 
 @pytest.mark.parametrize(
@@ -136,7 +139,7 @@ def test_numbers_beyond_all_bounds_are_refused(digits: int, sign: int) -> None:
 )
 def test_wrong_settings_say_what_is_right(setting: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        apply_settings(PRESETS["default"], [setting])
+        apply_settings(get_preset("default"), [setting])
 
 
 def test_there_is_no_other_preset() -> None:

@@ -1,9 +1,10 @@
 """Options that several commands share, so that the same words mean the same everywhere."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +13,37 @@ from treecaps.syntax.frontends import FRONTENDS
 
 Command = Callable[..., Any]
 
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[str]
+else:  # it is generic in newer versions only
+    _ParamType = click.ParamType
+
 _MEGABYTE = 1_000_000
+
+
+class LazyChoice(_ParamType):
+    """One of several names that are known only when somebody asks: that loads packages.
+
+    Args:
+        load: Returns the names.
+    """
+
+    name = "choice"
+
+    def __init__(self, load: Callable[[], Iterable[str]]) -> None:
+        self._load = load
+
+    @cached_property
+    def _choice(self) -> "click.Choice[str]":
+        return click.Choice(list(self._load()))
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Return the names, for the help."""
+        return self._choice.get_metavar(param, ctx)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the value if it is one of the names."""
+        return self._choice.convert(value, param, ctx)
 
 
 def to_bytes(_: click.Context, __: click.Parameter, value: float) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treecaps.cli.inputs import build_corpus, tell_failures
-from treecaps.cli.options import cache_option, json_option, parser_options
+from treecaps.cli.options import LazyChoice, cache_option, json_option, parser_options
 from treecaps.cli.output import (
     add_row,
     is_terminal,
@@ -29,20 +29,23 @@ if TYPE_CHECKING:
     from treecaps.tasks import Task
     from treecaps.training.trainer import Moment
 
-_PRESETS = ("default", "paper")
-_TASKS = ("classification", "similarity")
-_MODELS = (
-    "treecaps",
-    "tbcnn",
-    "ggnn",
-    "astnn",
-    "tree-lstm",
-    "dtbcnn",
-    "bi-dtbcnn",
-    "capsgnn",
-    "svm-tokens",
-    "svm-windows",
-)
+
+def _architectures() -> list[str]:
+    from treecaps.models.architectures import ARCHITECTURES
+
+    return list(ARCHITECTURES)
+
+
+def _presets() -> list[str]:
+    from treecaps.models.architectures import ARCHITECTURES
+
+    return list(dict.fromkeys(name for one in ARCHITECTURES.values() for name in one.presets))
+
+
+def _tasks() -> list[str]:
+    from treecaps.tasks import TASKS
+
+    return list(TASKS)
 
 
 class _Command(click.Command):
@@ -50,16 +53,27 @@ class _Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from treecaps.models.settings import show
-        from treecaps.training.presets import OTHERS, PRESETS, options
+        from treecaps.training.presets import get_preset, options
 
         rows = []
         for (name, value, text), (_, other, _) in zip(
-            options(PRESETS["default"]), options(PRESETS["paper"]), strict=True
+            options(get_preset("default")), options(get_preset("paper")), strict=True
         ):
             rows.append((name, f"{text}  [{show(value)}; paper: {show(other)}]"))
         with formatter.section("Names for --set"):
             formatter.write_dl(rows)
-        for model, preset in OTHERS.items():
+        for task in _tasks()[1:]:
+            chosen = get_preset(task=task)
+            with formatter.section(f"Names for --set with --task {task}"):
+                formatter.write_dl(
+                    [
+                        (name, f"{text}  [{show(value)}]")
+                        for name, value, text in options(chosen)
+                        if hasattr(chosen.task, name)
+                    ]
+                )
+        for model in _architectures()[1:]:
+            preset = get_preset("default", model)
             with formatter.section(
                 f"Names for --set with --model {model}, beside those of training"
             ):
@@ -87,19 +101,19 @@ class _Command(click.Command):
 )
 @click.option(
     "--task",
-    type=click.Choice(_TASKS),
+    type=LazyChoice(_tasks),
     default="classification",
     show_default=True,
     help="What is learned: classes, or vectors that are near where classes agree.",
 )
 @click.option(
     "--model",
-    type=click.Choice(_MODELS),
+    type=LazyChoice(_architectures),
     help="The architecture; treecaps by default, or what --start is.",
 )
 @click.option(
     "--preset",
-    type=click.Choice(_PRESETS),
+    type=LazyChoice(_presets),
     default="default",
     show_default=True,
     help="What the network is and how it is trained.",

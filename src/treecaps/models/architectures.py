@@ -1,45 +1,43 @@
-"""The architectures, by name."""
+"""All architectures by name: those of treecaps, and those that other packages add."""
 
-from typing import NamedTuple
+import logging
+from importlib import import_module
+from importlib.metadata import entry_points
 
 from treecaps.errors import UsageError
-from treecaps.models.astnn import ASTNN, ASTNNConfig
-from treecaps.models.bi_dtbcnn import BiDTBCNN, BiDTBCNNConfig
-from treecaps.models.capsgnn import CapsGNN, CapsGNNConfig
 from treecaps.models.config import NetworkConfig
-from treecaps.models.dtbcnn import DTBCNN, DTBCNNConfig
-from treecaps.models.ggnn import GGNN, GGNNConfig
-from treecaps.models.linear import LinearSVM, TokensSVMConfig, WindowsSVMConfig
 from treecaps.models.network import Network
-from treecaps.models.tbcnn import TBCNN, TBCNNConfig
-from treecaps.models.tree_lstm import TreeLSTM, TreeLSTMConfig
-from treecaps.models.treecaps import TreeCaps, TreeCapsConfig
+from treecaps.models.registry import ARCHITECTURES, Architecture
+
+__all__ = ["ARCHITECTURES", "Architecture", "architecture_of", "get_architecture", "new_network"]
+
+ENTRY_POINTS = "treecaps.architectures"
+
+_BUILT_IN = (
+    *("treecaps", "tbcnn", "ggnn", "astnn", "tree_lstm", "dtbcnn", "bi_dtbcnn", "capsgnn"),
+    "linear",
+)
+"""The modules that define architectures; importing one registers its network."""
+
+log = logging.getLogger("treecaps")
 
 
-class Architecture(NamedTuple):
-    """What a network is made of, and the network."""
+def _load_all() -> None:
+    for module in _BUILT_IN:
+        import_module(f"treecaps.models.{module}")
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            entry.load()
+        except Exception as error:  # whatever is wrong with it, the others can be used
+            log.warning("the architecture %s cannot be loaded: %s", entry.name, error)
 
-    config: type[NetworkConfig]
-    network: type[Network]
 
-
-ARCHITECTURES = {
-    "treecaps": Architecture(TreeCapsConfig, TreeCaps),
-    "tbcnn": Architecture(TBCNNConfig, TBCNN),
-    "ggnn": Architecture(GGNNConfig, GGNN),
-    "astnn": Architecture(ASTNNConfig, ASTNN),
-    "tree-lstm": Architecture(TreeLSTMConfig, TreeLSTM),
-    "dtbcnn": Architecture(DTBCNNConfig, DTBCNN),
-    "bi-dtbcnn": Architecture(BiDTBCNNConfig, BiDTBCNN),
-    "capsgnn": Architecture(CapsGNNConfig, CapsGNN),
-    "svm-tokens": Architecture(TokensSVMConfig, LinearSVM),
-    "svm-windows": Architecture(WindowsSVMConfig, LinearSVM),
-}
+_load_all()
 
 
 def architecture_of(config: NetworkConfig) -> str:
     """Return the name of the architecture that a configuration is for."""
-    return next(name for name, (kind, _) in ARCHITECTURES.items() if type(config) is kind)
+    return next(name for name, one in ARCHITECTURES.items() if type(config) is one.config)
 
 
 def get_architecture(name: str) -> Architecture:
@@ -50,5 +48,5 @@ def get_architecture(name: str) -> Architecture:
 
 
 def new_network(config: NetworkConfig, kinds: int, classes: int, tokens: int = 0) -> Network:
-    """Make a network with weights drawn by chance."""
+    """Return a network with random weights."""
     return ARCHITECTURES[architecture_of(config)].network(config, kinds, classes, tokens)

@@ -12,6 +12,7 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, SoftmaxNetwork
 from treecaps.models.options import option
+from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
 from treecaps.nn.batch import Batch, PieceTensors
 from treecaps.syntax.tree import Tree
 
@@ -29,6 +30,12 @@ class ASTNNConfig(NetworkConfig):
         return Forest.of(trees, vocabulary, (), pieces="statements")
 
 
+@register_architecture(
+    "astnn",
+    default=Recommended(
+        ASTNNConfig(nodes="kinds+tokens", vector_size=128, dropout=0.2), RECOMMENDED_TRAINING
+    ),
+)
 class ASTNN(SoftmaxNetwork):
     r"""AST-based neural network.
 

@@ -10,6 +10,7 @@ from treecaps.errors import UsageError
 from treecaps.models.dtbcnn import DependencyTower, DTBCNNConfig
 from treecaps.models.network import Answer, Network
 from treecaps.models.options import option
+from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
 from treecaps.nn.batch import Batch
 from treecaps.syntax.languages import LANGUAGES
 
@@ -44,6 +45,14 @@ class Compared(Answer):
     tower: Tensor
 
 
+@register_architecture(
+    "bi-dtbcnn",
+    # No dropout: two vectors without different entries of theirs are always apart.
+    default=Recommended(
+        BiDTBCNNConfig(nodes="kinds+tokens", vector_size=64, convolutions=(128, 128)),
+        RECOMMENDED_TRAINING,
+    ),
+)
 class BiDTBCNN(Network):
     """Two towers, possibly of two languages, that say whether two programs are of one class.
 

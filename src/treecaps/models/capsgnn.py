@@ -13,6 +13,7 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Answer, Network
 from treecaps.models.options import option
+from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
 from treecaps.nn.batch import Batch, GraphTensors
 from treecaps.nn.dynamic_routing import CapsuleLayer
 from treecaps.nn.margin_loss import margin_loss
@@ -44,6 +45,10 @@ class CapsGNNConfig(NetworkConfig):
         return Forest.of(trees, vocabulary, (), graphs=True)
 
 
+@register_architecture(
+    "capsgnn",
+    default=Recommended(CapsGNNConfig(nodes="kinds+tokens", vector_size=64), RECOMMENDED_TRAINING),
+)
 class CapsGNN(Network):
     r"""Capsule graph neural network.
 

@@ -12,6 +12,7 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, SoftmaxNetwork
 from treecaps.models.options import option
+from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
 from treecaps.nn.batch import Batch, GraphTensors
 from treecaps.syntax.edges import EDGES
 from treecaps.syntax.tree import Tree
@@ -107,6 +108,13 @@ class DependencyTower(nn.Module):
         return found
 
 
+@register_architecture(
+    "dtbcnn",
+    default=Recommended(
+        DTBCNNConfig(nodes="kinds+tokens", vector_size=64, convolutions=(128, 128), dropout=0.3),
+        RECOMMENDED_TRAINING,
+    ),
+)
 class DTBCNN(SoftmaxNetwork):
     """Dependency tree-based convolutional neural network: TBCNN whose windows hold dependencies."""
 

@@ -13,6 +13,7 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, SoftmaxNetwork
 from treecaps.models.options import option
+from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
 from treecaps.nn.batch import Batch, GraphTensors
 from treecaps.syntax.edges import EDGES
 from treecaps.syntax.tree import Tree
@@ -33,6 +34,10 @@ class GGNNConfig(NetworkConfig):
         return Forest.of(trees, vocabulary, (), graphs=True)
 
 
+@register_architecture(
+    "ggnn",
+    default=Recommended(GGNNConfig(nodes="kinds+tokens", vector_size=64), RECOMMENDED_TRAINING),
+)
 class GGNN(SoftmaxNetwork):
     r"""Gated graph neural network.
 

@@ -15,6 +15,7 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, SoftmaxNetwork
 from treecaps.models.options import option
+from treecaps.models.registry import Recommended, register_architecture
 from treecaps.nn.batch import BagTensors, Batch
 from treecaps.syntax.tree import Tree
 
@@ -59,6 +60,12 @@ class WindowsSVMConfig(LinearConfig):
     FEATURE: ClassVar[Feature] = "windows"
 
 
+@register_architecture(
+    "svm-windows", default=Recommended(WindowsSVMConfig(vector_size=1), {"epochs": 1})
+)
+@register_architecture(
+    "svm-tokens", default=Recommended(TokensSVMConfig(vector_size=1), {"epochs": 1})
+)
 class LinearSVM(SoftmaxNetwork):
     r"""A linear support vector machine for each class, against all others.
 

@@ -12,6 +12,7 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, SoftmaxNetwork
 from treecaps.models.options import option
+from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
 from treecaps.nn.batch import Batch
 from treecaps.nn.tree_convolution import TreeConvolution
 from treecaps.syntax.tree import Tree
@@ -36,6 +37,13 @@ class TBCNNConfig(NetworkConfig):
         return Forest.of(trees, vocabulary, depths, regions=self.pooling == "three")
 
 
+@register_architecture(
+    "tbcnn",
+    default=Recommended(
+        TBCNNConfig(nodes="kinds+tokens", vector_size=64, convolutions=(128, 128), dropout=0.3),
+        RECOMMENDED_TRAINING,
+    ),
+)
 class TBCNN(SoftmaxNetwork):
     """Tree-based convolutional neural network.
 

@@ -11,6 +11,7 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, SoftmaxNetwork
 from treecaps.models.options import option
+from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
 from treecaps.nn.batch import Batch, PieceTensors
 from treecaps.syntax.tree import Tree
 
@@ -27,6 +28,10 @@ class TreeLSTMConfig(NetworkConfig):
         return Forest.of(trees, vocabulary, (), pieces="whole")
 
 
+@register_architecture(
+    "tree-lstm",
+    default=Recommended(TreeLSTMConfig(nodes="kinds+tokens", vector_size=64), RECOMMENDED_TRAINING),
+)
 class TreeLSTM(SoftmaxNetwork):
     r"""Child-sum Tree-LSTM: a memory cell for every distinct subtree, from the leaves up.
 

@@ -18,6 +18,7 @@ from treecaps.models.config import NetworkConfig
 from treecaps.models.decoder import Decoder
 from treecaps.models.network import Answer, Network
 from treecaps.models.options import option
+from treecaps.models.registry import Recommended, register_architecture
 from treecaps.models.token_capsules import TokenCapsules
 from treecaps.nn.batch import Batch
 from treecaps.nn.dynamic_max_pooling import dynamic_max_pooling
@@ -120,6 +121,35 @@ class Capsules(Answer):
         return self.scores
 
 
+@register_architecture(
+    "treecaps",
+    # Among the best on validation data, within noise; docs/results.md has what was tried.
+    default=Recommended(
+        TreeCapsConfig(
+            nodes="kinds+tokens",
+            vector_size=64,
+            hidden=(64, 64, 64, 64),
+            residual=True,
+            channels=64,
+            statics=1,
+            counts="log",
+            gated=True,
+            token_channels=32,
+            windows=1000,
+        ),
+        {
+            "epochs": None,
+            "learning_rate": 5e-3,
+            "cross_entropy_weight": 1.0,
+            "vectors": "random",
+            "window_dropout": None,
+            "tokenless": None,
+            "rename": 0.5,
+        },
+    ),
+    # As printed; docs/paper.md has what the paper leaves open, and why it is read so.
+    paper=Recommended(TreeCapsConfig(), {"batch_size": 4}),
+)
 class TreeCaps(Network):
     """The network of the paper.
 

@@ -139,7 +139,7 @@ def prepare(
         raise UsageError(f"training needs at least two classes; there is only {min(found)!r}")
     names = task.classes(found, (str(one) for one in (val[1] if val else ()) if one is not None))
     numbers = {name: number for number, name in enumerate(names)}
-    label = _encode(labels, rows, numbers)
+    label = _encode(labels, rows, numbers, task)
     facts: dict[str, dict[str, Any]] = {"training": _facts(trees, len(labels) - len(rows))}
     if val is None:
         chosen = _set_aside(label, val_share, seed, least=task.min_programs)
@@ -148,7 +148,7 @@ def prepare(
         facts["validation"] = {"name": "a part of the training data"}
     else:
         val_rows = _labelled(*val, "validation", task)
-        val_trees, val_label = Selection(val[0], val_rows), _encode(val[1], val_rows, numbers)
+        val_trees, val_label = Selection(val[0], val_rows), _encode(val[1], val_rows, numbers, task)
         facts["validation"] = _facts(val[0], len(val[1]) - len(val_rows))
         _note_unknown(val[1], numbers)
     task.check_labels(label)
@@ -254,7 +254,9 @@ def _labelled(trees: Any, labels: Any, what: str, task: Task) -> Longs:
     return rows
 
 
-def _encode(labels: Labels, rows: Longs, numbers: dict[str, int]) -> Longs:
+def _encode(labels: Labels, rows: Longs, numbers: dict[str, int], task: Task) -> Longs:
+    if not task.needs_labels:  # all programs are of one class
+        return np.zeros(len(rows), np.int64)
     return np.array([numbers.get(labels[row] or "", UNKNOWN) for row in rows.tolist()], np.int64)
 
 

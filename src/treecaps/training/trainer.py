@@ -71,6 +71,7 @@ def train(
     *,
     val: Corpus | tuple[Sequence[Tree], Labels] | None = None,
     preset: Preset | str = "default",
+    model: str = "treecaps",
     task: str = "classification",
     start: TrainedModel | None = None,
     seed: int = 0,
@@ -92,7 +93,8 @@ def train(
         labels: The class of each tree; trees without one are left out.
         val: Data to choose the best epoch with; by default a share of the training data.
         preset: The network and how it is trained, or the name of a preset.
-        task: The name of the task, where the preset is given by name.
+        model: The name of the architecture, where the preset is given by name.
+        task: The name of the task, likewise.
         start: A model whose first network all begin with: they know what it does of code, and
             learn what it does not. It decides what the network is, whatever the preset says.
         seed: The same data, options and seed give the same model.
@@ -116,7 +118,7 @@ def train(
         raise UsageError(f"an ensemble has at least 1 network, not {ensemble}")
     if not 0 <= seed <= _MAX_SEED - ensemble:
         raise UsageError(f"a seed lies between 0 and {_MAX_SEED - ensemble:,}, not at {seed:,}")
-    preset = preset if isinstance(preset, Preset) else get_preset(preset, task=task)
+    preset = preset if isinstance(preset, Preset) else get_preset(preset, model, task)
     home = Path(folder) if folder else None
     if home:
         check(home, resume=resume, overwrite=overwrite)
@@ -180,13 +182,13 @@ def train(
     # What was there before is touched when the data are known to be good, not earlier.
     with claim(home, resume=resume, overwrite=overwrite) if home else nullcontext():
         if home and resume and is_complete(home):
-            model = TrainedModel.load(home)
+            done = TrainedModel.load(home)
             refuse_other(
-                home, {**model.card.get("run", {}), "network": to_json(model.config.asked)}, run
+                home, {**done.card.get("run", {}), "network": to_json(done.config.asked)}, run
             )
             if not (home / REPORT).exists():
-                training.report(model, _read_histories(home / HISTORY))
-            return model
+                training.report(done, _read_histories(home / HISTORY))
+            return done
         return training.run(resume, on_step or (lambda moment: None), on_epoch or (lambda *_: None))
 
 

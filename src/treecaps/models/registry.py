@@ -1,0 +1,67 @@
+"""The registry of architectures: one decorator adds one."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from treecaps.models.config import NetworkConfig
+from treecaps.models.network import Network
+
+_Network = TypeVar("_Network", bound=type[Network])
+
+
+class Recommended(NamedTuple):
+    """Hyperparameters of an architecture that do well together.
+
+    Args:
+        network: Those of the network.
+        settings: Those of the task and of training that differ from their defaults, by name.
+    """
+
+    network: NetworkConfig
+    settings: Mapping[str, Any]
+
+
+class Architecture(NamedTuple):
+    """A kind of network.
+
+    Args:
+        config: The dataclass of its hyperparameters.
+        network: The network.
+        presets: Recommended hyperparameters by name; one is called ``default``.
+    """
+
+    config: type[NetworkConfig]
+    network: type[Network]
+    presets: Mapping[str, Recommended]
+
+
+RECOMMENDED_TRAINING: Mapping[str, Any] = {
+    "epochs": None,
+    "learning_rate": 3e-3,
+    "token_rate": 5.0,
+    "vectors": "random",
+    "rename": 0.5,
+}
+"""Settings of training that do well with most architectures."""
+
+ARCHITECTURES: dict[str, Architecture] = {}
+"""All architectures by name. Import it from ``treecaps.models.architectures``, which fills it."""
+
+
+def register_architecture(name: str, **presets: Recommended) -> Callable[[_Network], _Network]:
+    """Return a decorator that adds a network to the registry.
+
+    From then on ``treecaps train --model NAME`` and ``train(model=NAME)`` find it. Another package
+    adds one by an entry point of the group ``treecaps.architectures`` that names the class.
+
+    Args:
+        name: What it is called.
+        presets: Recommended hyperparameters; one is called ``default``.
+    """
+
+    def register(network: _Network) -> _Network:
+        config = type(presets["default"].network)
+        ARCHITECTURES[name] = Architecture(config, network, presets)
+        return network
+
+    return register

@@ -1,0 +1,69 @@
+"""A new architecture: the mean of the vectors of all nodes, and a linear layer."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+from tests.training.examples import example_labels, example_trees
+from treecaps import TreeCapsClassifier, load, train
+from treecaps.data.forest import Forest
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.models.architectures import ARCHITECTURES
+from treecaps.models.config import NetworkConfig
+from treecaps.models.network import Logits, SoftmaxNetwork
+from treecaps.models.registry import Recommended, register_architecture
+from treecaps.nn.batch import Batch
+from treecaps.syntax.tree import Tree
+
+
+@dataclass(frozen=True)
+class MeanConfig(NetworkConfig):
+    """Hyperparameters of a mean of node vectors."""
+
+    def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
+        """Keep the symbols of nodes, with their counts."""
+        return Forest.of(trees, vocabulary, ())
+
+
+class Mean(SoftmaxNetwork):
+    """The mean of the vectors of all nodes, and a linear layer."""
+
+    def __init__(self, config: MeanConfig, kinds: int, classes: int, tokens: int = 0) -> None:
+        super().__init__(config, kinds, classes, tokens)
+        self.output = nn.Linear(config.vector_size, classes)
+
+    def forward(self, batch: Batch) -> Logits:
+        """Sum the vectors of programs, divide by their sizes, classify."""
+        weighted = self.symbol_vectors(batch.symbols)[batch.window] * batch.count.unsqueeze(1)
+        sums = weighted.new_zeros(len(batch), weighted.shape[1])
+        sums = sums.index_add(0, batch.programs, weighted)
+        sizes = batch.count.new_zeros(len(batch)).index_add(0, batch.programs, batch.count)
+        return Logits.of(self.output(sums / sizes.unsqueeze(1)))
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    settings = {"epochs": 60, "learning_rate": 0.05, "vectors": "random", "val_share": 0.0}
+    register_architecture("mean", default=Recommended(MeanConfig(), settings))(Mean)
+    yield
+    del ARCHITECTURES["mean"]
+
+
+def test_a_new_architecture_is_trained_kept_and_loaded(tmp_path: Path) -> None:
+    trees, labels = example_trees(), example_labels()
+    model = train(trees, labels, model="mean", folder=tmp_path / "model")
+    guesses = model.scores(model.forest(trees)).argmax(1).tolist()
+    right = [model.labels[guess] == label for guess, label in zip(guesses, labels, strict=True)]
+    assert sum(right) > 0.6 * len(right)
+    again = load(tmp_path / "model")
+    assert isinstance(again.members[0], Mean)
+    assert again.fingerprint() == model.fingerprint()
+
+
+def test_the_estimator_takes_it() -> None:
+    trees, labels = example_trees(), example_labels()
+    found = TreeCapsClassifier(model="mean", epochs=2).fit(trees, labels).predict(trees[:3])
+    assert set(found) <= set(labels)

@@ -1,0 +1,49 @@
+"""Another loss: a task like classification, with labels smoothed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from tests.training.examples import example_labels, example_trees
+from treecaps import train
+from treecaps.models.network import Network
+from treecaps.models.options import option
+from treecaps.nn.batch import Batch
+from treecaps.tasks import TASKS, Classification, register_task
+from treecaps.training.presets import apply_settings, get_preset
+
+
+@dataclass(frozen=True)
+class Smoothed(Classification):
+    """Classification with the cross-entropy of smoothed labels."""
+
+    name: ClassVar = "smoothed"
+
+    smoothing: float = option(0.1, "share of a label that all classes get")
+
+    def training_step(
+        self, network: Network, batch: Batch, target: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        scores = self.outputs(network, batch)
+        loss = cross_entropy(10 * scores, target, label_smoothing=self.smoothing)
+        return loss, {"loss": loss.detach()}
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    register_task(Smoothed)
+    yield
+    del TASKS["smoothed"]
+
+
+def test_another_loss_is_learned_with() -> None:
+    small = {"channels": 8, "hidden": (), "epochs": 3, "windows": 0, "smoothing": 0.2}
+    preset = apply_settings(get_preset(task="smoothed"), small)
+    model = train(example_trees(), example_labels(), preset=preset)
+    assert model.task == "smoothed"
+    assert model.card["run"]["task"]["smoothing"] == 0.2
+    assert model.card["figures"]["validation_accuracy"] > 0.3
