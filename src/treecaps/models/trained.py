@@ -212,7 +212,6 @@ class TrainedModel:
                 raise ModelError(
                     f"{folder / name} was altered, or is of another model than {CONFIG}; {_AGAIN}"
                 )
-        # Models of the first versions have none.
         if config.get("checksum") != _config_checksum(config):
             raise ModelError(f"{folder / CONFIG} was altered; {_AGAIN}")
         return cls(

@@ -1,0 +1,20 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.training.examples import example_trees
+from treecaps.models.trained import load
+
+HERE = Path(__file__).parent
+EXPECTED = json.loads((HERE / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("task", ["classification", "similarity"])
+def test_a_model_of_an_earlier_version_answers_as_it_did(task: str) -> None:
+    model = load(HERE / task)
+    assert model.task == task
+    forest = model.forest(example_trees()[::5])
+    found = model.scores(forest) if model.labels else model.embed(forest)
+    torch.testing.assert_close(found, torch.tensor(EXPECTED[task]), rtol=0, atol=1e-6)
