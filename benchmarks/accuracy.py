@@ -36,8 +36,9 @@ from treecaps.data.corpus import Corpus
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.architectures import ARCHITECTURES
+from treecaps.models.engine import batches
 from treecaps.models.network import Answer, Network
-from treecaps.models.trained import batches, load
+from treecaps.models.trained import load
 from treecaps.nn.memory import keep_memory
 from treecaps.syntax.tree import Tree
 from treecaps.training.fittings import new_fitting

@@ -19,7 +19,7 @@ from origin import origin
 
 from treecaps.data.corpus import Corpus
 from treecaps.models.architectures import ARCHITECTURES
-from treecaps.models.trained import batches
+from treecaps.models.engine import batches
 from treecaps.nn.memory import keep_memory
 from treecaps.training.fitting import Fitting
 from treecaps.training.fittings import new_fitting

@@ -24,7 +24,7 @@ from origin import origin
 from torch import Tensor
 from torch.nn.functional import kl_div
 
-from treecaps.models.trained import batches
+from treecaps.models.engine import batches
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.memory import keep_memory
 from treecaps.training.fittings import new_fitting

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from treecaps.data.parallel import parse_programs
 from treecaps.errors import DataError, Failure, FailureCode, ProgramError, UsageError
@@ -133,16 +132,15 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, programs: Iterable[Any]) -> NDArray[Any]:
         """Return the class of each program."""
         lengths = self._lengths(programs)
-        guesses: NDArray[Any] = self.classes_[lengths.argmax(1).numpy()]
+        guesses: NDArray[Any] = self.classes_[lengths.argmax(1)]
         return guesses
 
     def predict_proba(self, programs: Iterable[Any]) -> NDArray[np.float32]:
         """Return the calibrated probability of each class."""
         lengths = self._lengths(programs)
-        found: NDArray[np.float32] = self.model_.calibration.probabilities(lengths).numpy()
-        return found
+        return self.model_.calibration.probabilities(lengths)
 
-    def _lengths(self, programs: Iterable[Any]) -> Tensor:
+    def _lengths(self, programs: Iterable[Any]) -> NDArray[np.float32]:
         """Return the lengths ``[B, classes]``, with the classes in the order of ``classes_``."""
         check_is_fitted(self, "model_")
         _refuse_one(programs)

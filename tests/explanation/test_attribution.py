@@ -54,7 +54,7 @@ def test_routes_of_shared_windows_are_those_of_each_node(model: TrainedModel) ->
     batch = Batch.of(Forest.node_by_node(tree, model.vocabulary, config.depths, bags=config.bags))
     (shares,), code_shares = network.routes(batch)
     number = model.labels.index("gcd")
-    length = model.scores(model.forest([tree]))[0, number]
+    length = float(model.scores(model.forest([tree]))[0, number])
     due = code_shares[0, :, number] * length
     windows = (shares @ due[: shares.shape[1]]).double().numpy()
     expected = spread(tree, windows, len(config.depths))

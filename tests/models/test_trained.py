@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from scipy.special import softmax
 
 import treecaps
 from tests.limits import error_of
@@ -20,7 +21,7 @@ from tests.training.examples import LABELS, example_trees
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import ModelError
-from treecaps.models import trained
+from treecaps.models import engine, trained
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps, TreeCapsConfig
 
@@ -51,7 +52,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path, members: int) -> None:
     assert (again.frontend, again.comments, again.card) == ("tree-sitter", False, model.card)
     assert not any(member.training for member in again.members)
     forest = some_forest(model)
-    assert torch.equal(again.scores(forest), model.scores(forest))
+    assert np.array_equal(again.scores(forest), model.scores(forest))
     names = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
     assert names == {
         "config.json",
@@ -70,23 +71,22 @@ def test_lengths_are_the_weighted_mean_whatever_the_batches(
     one, other = (TrainedModel((m,), (1.0,), model.vocabulary, model.labels) for m in model.members)
     expected = 0.25 * one.scores(forest) + 0.75 * other.scores(forest)
     for programs, windows in ((64, 1 << 14), (7, 1 << 14), (64, 300), (64, 1)):
-        monkeypatch.setattr(trained, "_PROGRAMS", programs)
-        monkeypatch.setattr(trained, "_WINDOWS", windows)
-        sizes = [len(batch) for _, batch in trained.batches(forest)]
+        monkeypatch.setattr(engine, "_PROGRAMS", programs)
+        monkeypatch.setattr(engine, "_WINDOWS", windows)
+        sizes = [len(batch) for _, batch in engine.batches(forest)]
         assert sum(sizes) == len(forest)
         assert max(sizes) <= programs
-        assert torch.allclose(model.scores(forest), expected, atol=1e-6)
+        assert np.allclose(model.scores(forest), expected, atol=1e-6)
     lengths = model.scores(forest)
-    assert not lengths.requires_grad
-    assert torch.allclose(model.probabilities(forest), lengths.softmax(1))
+    assert np.allclose(model.probabilities(forest), softmax(lengths, 1))
     nothing = forest.select(np.zeros(0, np.int64))
     assert model.scores(nothing).shape == (0, 4)
 
 
 def test_batches_are_bounded_by_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trained, "_WINDOWS", 400)
+    monkeypatch.setattr(engine, "_WINDOWS", 400)
     forest = some_forest(some_model())
-    for _, batch in trained.batches(forest):
+    for _, batch in engine.batches(forest):
         assert len(batch) == 1 or batch.bounds[-1] <= 400
 
 

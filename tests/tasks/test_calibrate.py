@@ -1,18 +1,22 @@
 import math
 
+import numpy as np
 import pytest
-import torch
+from numpy.typing import NDArray
+from scipy.special import softmax
 
 from treecaps.models.calibration import Calibration
 from treecaps.tasks.calibrate import calibrate
 
 
-def draw(temperature: float, programs: int = 20_000) -> tuple[torch.Tensor, torch.Tensor]:
+def draw(
+    temperature: float, programs: int = 20_000
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Draw lengths, and classes with the probabilities that a temperature gives them."""
-    generator = torch.Generator().manual_seed(0)
-    lengths = torch.rand(programs, 5, generator=generator)
-    shares = (lengths / temperature).softmax(1)
-    return lengths, torch.multinomial(shares, 1, generator=generator).squeeze(1)
+    rng = np.random.default_rng(0)
+    lengths = rng.random((programs, 5), np.float32)
+    shares = softmax(lengths / temperature, axis=1).cumsum(1)
+    return lengths, (rng.random((programs, 1)) * shares[:, -1:] > shares).sum(1)
 
 
 @pytest.mark.parametrize("temperature", [0.02, 0.1, 1.0])
@@ -21,32 +25,32 @@ def test_finds_the_temperature_of_the_data(temperature: float) -> None:
     found = calibrate(lengths, label)
     assert found.temperature == pytest.approx(temperature, rel=0.1)
     # Of the answers given with a probability of about 0.7, about 0.7 are right.
-    probability, guess = found.probabilities(lengths).max(1)
+    probabilities = found.probabilities(lengths)
+    np.testing.assert_allclose(probabilities, softmax(lengths / found.temperature, 1), rtol=1e-5)
+    probability, guess = probabilities.max(1), probabilities.argmax(1)
     some = (probability > 0.6) & (probability < 0.8)
     if some.sum() > 100:
-        assert (guess == label)[some].double().mean().item() == pytest.approx(
-            probability[some].mean().item(), abs=0.05
-        )
+        assert (guess == label)[some].mean() == pytest.approx(probability[some].mean(), abs=0.05)
 
 
 def test_few_right_answers_become_unknown_and_many_wrong_ones_may() -> None:
-    lengths = torch.full((1000, 3), 0.1)
-    lengths[:, 0] = torch.linspace(0.2, 1, 1000)
-    label = torch.zeros(1000, dtype=torch.long)
+    lengths = np.full((1000, 3), 0.1, np.float32)
+    lengths[:, 0] = np.linspace(0.2, 1, 1000)
+    label = np.zeros(1000, np.int64)
     label[:100] = 1  # the shortest are wrong
     found = calibrate(lengths, label)
     lost = lengths[:, 0] < found.threshold
-    assert 0.04 < lost[100:].double().mean().item() <= 0.05
+    assert 0.04 < lost[100:].mean() <= 0.05
     assert bool(lost[:100].all())
 
 
 def test_nothing_to_calibrate_with_changes_nothing() -> None:
-    assert calibrate(torch.zeros(0, 3), torch.zeros(0, dtype=torch.long)) == Calibration()
+    assert calibrate(np.zeros((0, 3), np.float32), np.zeros(0, np.int64)) == Calibration()
 
 
 def test_no_right_answer_makes_nothing_unknown() -> None:
-    lengths = torch.tensor([[0.9, 0.1], [0.8, 0.2]])
-    found = calibrate(lengths, torch.tensor([1, 1]))
+    lengths = np.array([[0.9, 0.1], [0.8, 0.2]], np.float32)
+    found = calibrate(lengths, np.array([1, 1]))
     assert found.threshold == 0
     assert math.isfinite(found.temperature)
 

@@ -55,14 +55,13 @@ def command(
     """
     inputs = expand(paths, language)
     begun = time.perf_counter()
-    import torch
-
     from treecaps.inference.classify import classify
+    from treecaps.models.engine import set_num_threads
     from treecaps.models.trained import load
     from treecaps.nn.memory import keep_memory
 
     imported = time.perf_counter()
-    torch.set_num_threads(1)  # the other cores parse
+    set_num_threads(1)  # the other cores parse
     keep_memory()
     model = load(folder)
     times = {"imports": imported - begun, "loading": time.perf_counter() - imported}

@@ -43,15 +43,14 @@ def command(
     DIR is a folder, or an index of one, which has been embedded already. Exit status 1 says that
     some were found, or that a file failed.
     """
-    import torch
-
+    from treecaps.models.engine import set_num_threads
     from treecaps.nn.memory import keep_memory
     from treecaps.search.build import update_index
     from treecaps.search.clones import find_clones
     from treecaps.search.index import Index
     from treecaps.syntax.sources import list_sources
 
-    torch.set_num_threads(1)  # the other cores parse
+    set_num_threads(1)  # the other cores parse
     keep_memory()
     failed = False
     if place.is_file():

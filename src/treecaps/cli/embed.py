@@ -61,13 +61,12 @@ def command(
     if out is None and form != "jsonl" and is_terminal(sys.stdout):
         raise UsageError(f"{form} is not for reading: name a file with --out")
     inputs = expand(paths, language)
-    import torch
-
     from treecaps.inference.embed import Embedder
     from treecaps.inference.embeddings import write
+    from treecaps.models.engine import set_num_threads
     from treecaps.nn.memory import keep_memory
 
-    torch.set_num_threads(1)  # the other cores parse
+    set_num_threads(1)  # the other cores parse
     keep_memory()
     embedder = Embedder(folder)
     programs = (read_input(path, failure, language, max_bytes) for path, failure in inputs)

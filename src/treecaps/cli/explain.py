@@ -61,14 +61,13 @@ def command(
     adds, in per cent of all that its lines add; on a terminal, tokens that speak for the class are
     on orange ground, those against it on blue.
     """
-    import torch
-
     from treecaps.explanation.explanation import explain
+    from treecaps.models.engine import set_num_threads
     from treecaps.models.trained import load
 
     import_module("captum.attr")  # with all else that takes time to load
 
-    torch.set_num_threads(1)
+    set_num_threads(1)
     if Path(path).is_dir():
         raise UsageError(f"explain takes one program, and {path} is a folder")
     program = read_input(path, None, language, max_bytes)

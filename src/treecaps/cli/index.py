@@ -39,13 +39,12 @@ def command(
     The index is as it was before until all is done, so it may be searched meanwhile; a run that
     was killed goes on where it stopped.
     """
-    import torch
-
+    from treecaps.models.engine import set_num_threads
     from treecaps.nn.memory import keep_memory
     from treecaps.search.build import update_index
     from treecaps.syntax.sources import list_sources
 
-    torch.set_num_threads(1)  # the other cores parse
+    set_num_threads(1)  # the other cores parse
     keep_memory()
     sources = list_sources(directory)
     note_passed_over(directory, sources)

@@ -56,9 +56,8 @@ def command(
     OUT/TABLE.md and OUT/TABLE.html, or with --quick, which takes one seed, OUT/TABLE-quick.md and
     OUT/TABLE-quick.html.
     """
-    import torch
-
     import treecaps
+    from treecaps.models.engine import set_num_threads
     from treecaps.models.files import write_files
     from treecaps.nn.memory import keep_memory
     from treecaps.reproduction.page import Figures, notes, to_html, to_markdown
@@ -77,7 +76,7 @@ def command(
         return 2
     trials = range(1 if quick else seeds)
     cells = [Cell(row, column, seed) for column in columns for row in rows for seed in trials]
-    torch.set_num_threads(1)
+    set_num_threads(1)
     keep_memory()
     facts = {
         "frontends": ", ".join(f"{one.name} {frontend or one.frontend}" for one in columns),

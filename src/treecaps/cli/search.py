@@ -51,14 +51,13 @@ def command(
     program = read_input(file, None, language, max_bytes)
     if isinstance(program, Failure):
         raise UsageError(f"{file}: {program.message}")
-    import torch
-
     from treecaps.data.parallel import parse_programs
     from treecaps.inference.classify import is_empty
+    from treecaps.models.engine import set_num_threads
     from treecaps.search.index import Index
     from treecaps.syntax.functions import find_functions
 
-    torch.set_num_threads(1)
+    set_num_threads(1)
     with progress("opening the index") as advance:
         index = Index.open(index_path, step=lambda share: advance(share, str(index_path)))
     model = index.embedder.model

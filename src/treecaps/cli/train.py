@@ -193,10 +193,9 @@ def command(
     DATA is a folder with one sub-folder per class, a JSON Lines file (.jsonl, .jsonl.gz) with
     code and label, or a Parquet file with those columns.
     """
-    import torch
-
     from treecaps.data.corpus import Corpus
     from treecaps.models.architectures import architecture_of
+    from treecaps.models.engine import set_num_threads
     from treecaps.models.trained import load
     from treecaps.nn.memory import keep_memory
     from treecaps.training import folder
@@ -233,7 +232,7 @@ def command(
 
     corpus = build(data)
     other = build(val) if val else None
-    torch.set_num_threads(threads)
+    set_num_threads(threads)
     keep_memory()
     try:
         with progress("training") as advance:

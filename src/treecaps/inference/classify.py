@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from treecaps.data.forest import Forest
 from treecaps.errors import Failure, UsageError
 from treecaps.inference.pieces import Piece
@@ -129,13 +131,13 @@ def _answer(model: TrainedModel, forest: Forest, top: int) -> list[tuple[Candida
     """Return the first classes of each tree."""
     lengths = model.scores(forest)
     probabilities = model.calibration.probabilities(lengths)
-    longest, classes = lengths.topk(min(top, len(model.labels)), 1)
+    classes = np.argsort(-lengths, axis=1, kind="stable")[:, :top]
     return [
         tuple(map(Candidate, (model.labels[number] for number in numbers), shares, sizes))
         for numbers, shares, sizes in zip(
             classes.tolist(),
-            probabilities.gather(1, classes).tolist(),
-            longest.tolist(),
+            np.take_along_axis(probabilities, classes, 1).tolist(),
+            np.take_along_axis(lengths, classes, 1).tolist(),
             strict=True,
         )
     ]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from treecaps.data.forest import Forest
 from treecaps.errors import Failure
 from treecaps.inference.pieces import Piece
 from treecaps.inference.stream import stream
@@ -73,7 +72,7 @@ class Embedder:
             stream(
                 self.model,
                 programs,
-                lambda forest: list(self._look(forest)),
+                lambda forest: list(self.model.embed(forest)),
                 functions=functions,
                 workers=workers,
                 times=times,
@@ -82,11 +81,7 @@ class Embedder:
 
     def embed_trees(self, trees: Iterable[Tree]) -> Vectors:
         """Return the vectors of programs that are parsed, ``[B, E]``."""
-        return self._look(self.model.forest(trees))
-
-    def _look(self, forest: Forest) -> Vectors:
-        vectors: Vectors = self.model.embed(forest).numpy()
-        return vectors
+        return self.model.embed(self.model.forest(trees))
 
 
 def _embed(

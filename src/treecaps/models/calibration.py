@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 UNKNOWN = "unknown"
 """What is said of a program in which no class is present enough."""
@@ -25,9 +26,12 @@ class Calibration:
     temperature: float = 1.0
     threshold: float = 0.0
 
-    def probabilities(self, lengths: Tensor) -> Tensor:
+    def probabilities(self, lengths: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the probability of each class, ``[B, classes]`` as the lengths are."""
-        return (lengths / self.temperature).softmax(1)
+        logits = lengths / self.temperature
+        shares = np.exp(logits - logits.max(1, keepdims=True, initial=-np.inf))
+        found: NDArray[np.float32] = (shares / shares.sum(1, keepdims=True)).astype(np.float32)
+        return found
 
     @classmethod
     def from_json(cls, value: Any) -> "Calibration":

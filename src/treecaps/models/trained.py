@@ -2,19 +2,17 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeGuard
 
-import numpy as np
 import torch
 import xxhash
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch import Tensor
-from torch.nn import functional
 
 import treecaps
 from treecaps.data.forest import Forest
@@ -25,10 +23,10 @@ from treecaps.models.bundled import find_model
 from treecaps.models.calibration import Calibration
 from treecaps.models.card import describe, is_card
 from treecaps.models.config import NetworkConfig
+from treecaps.models.engine import Engine, Floats, TorchEngine
 from treecaps.models.files import checksum, parse_json, read_file, to_json_bytes, write_files
 from treecaps.models.network import Network
 from treecaps.models.settings import of_json, to_json
-from treecaps.nn.batch import Batch
 from treecaps.syntax.frontends import FRONTENDS
 from treecaps.syntax.tree import Tree
 
@@ -42,10 +40,6 @@ CONFIG, TENSORS, LABELS, VOCABULARY, CARD = (
 )
 _NEXT = "train a model with: treecaps train DATA --out FOLDER"
 _AGAIN = "get the whole folder again"
-
-# Bounds of what a network looks at in one go, so that memory does not grow with the data.
-_PROGRAMS = 256
-_WINDOWS = 1 << 16
 
 _MOST_MEMBERS = 10_000
 
@@ -94,36 +88,23 @@ class TrainedModel:
         """Share of trees what the networks look at."""
         return self.config.forest(trees, self.vocabulary)
 
-    def scores(self, forest: Forest) -> Tensor:
+    @cached_property
+    def engine(self) -> Engine:
+        """What runs the networks."""
+        return TorchEngine(self.members, self.weights, len(self.labels))
+
+    def scores(self, forest: Forest) -> Floats:
         """Return how much speaks for each class, ``[B, classes]``: the members' weighted mean."""
-        scores = torch.zeros(len(forest), len(self.labels))
-        with torch.no_grad():
-            for begin, batch in batches(forest):
-                for weight, member in zip(self.weights, self.members, strict=True):
-                    if weight:
-                        scores[begin : begin + len(batch)] += weight * member(batch).scores
-        return scores
+        return self.engine.scores(forest)
 
-    def embed(self, forest: Forest) -> Tensor:
-        """Return a vector of length 1 for each program, ``[B, E]``.
+    def embed(self, forest: Forest) -> Floats:
+        """Return an embedding of length 1 for each program, ``[B, E]``.
 
-        The product of two says how alike their programs are: the members' weighted mean.
+        The dot product of two says how alike their programs are: the members' weighted mean.
         """
-        with torch.no_grad():
-            found = [
-                torch.cat(
-                    [
-                        math.sqrt(weight) * functional.normalize(member.embed(batch))
-                        for weight, member in zip(self.weights, self.members, strict=True)
-                        if weight
-                    ],
-                    1,
-                )
-                for _, batch in batches(forest)
-            ]
-        return torch.cat(found) if found else torch.zeros(0, 0)
+        return self.engine.embed(forest)
 
-    def probabilities(self, forest: Forest) -> Tensor:
+    def probabilities(self, forest: Forest) -> Floats:
         """Return the calibrated probability ``[B, classes]`` of each class."""
         return self.calibration.probabilities(self.scores(forest))
 
@@ -236,19 +217,6 @@ def load(name: str | Path) -> TrainedModel:
 def spell_parser(frontend: str, comments: bool) -> str:
     """Say in words what made trees."""
     return f"{frontend} {'with' if comments else 'without'} comments"
-
-
-def batches(forest: Forest) -> Iterator[tuple[int, Batch]]:
-    """Yield the programs of a forest in batches of bounded size, each with its first's number."""
-    begin = 0
-    # Of graphs, all nodes are looked at.
-    offsets = forest.graphs.offsets if forest.graphs else forest.offsets
-    while begin < len(forest):
-        end = int(np.searchsorted(offsets, offsets[begin] + _WINDOWS, "right")) - 1
-        end = min(max(end, begin + 1), begin + _PROGRAMS, len(forest))
-        whole = begin == 0 and end == len(forest)
-        yield begin, Batch.of(forest if whole else forest.select(np.arange(begin, end)))
-        begin = end
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

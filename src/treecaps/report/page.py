@@ -14,7 +14,8 @@ from torch import Tensor
 from treecaps.data.forest import Forest
 from treecaps.explanation.explanation import explain
 from treecaps.explanation.page import to_source
-from treecaps.models.trained import TrainedModel, batches
+from treecaps.models.engine import batches
+from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import Capsules, TreeCaps
 from treecaps.pages import charts
 from treecaps.pages.document import document, table
@@ -69,7 +70,7 @@ class Report:
     @cached_property
     def scores(self) -> Tensor:
         """``[B, classes]``, what the model says of the validation programs as they are."""
-        return self.model.scores(self.model.forest(self.trees))
+        return torch.from_numpy(self.model.scores(self.model.forest(self.trees)))
 
     @cached_property
     def guess(self) -> list[int]:
@@ -247,7 +248,7 @@ class Report:
         rows = np.linspace(0, len(self.trees) - 1, count).astype(int).tolist()
         forest = self.model.forest([self.trees[row] for row in rows])
         classes = "classes" in self.task.answers
-        capsules = (self._code(forest) if classes else self.model.embed(forest)).numpy()
+        capsules = self._code(forest).numpy() if classes else self.model.embed(forest)
         if np.ptp(capsules, 0).max() == 0:  # programs that are all alike have no places to take
             return []
         plane = TSNE(init="pca", random_state=0, perplexity=min(30, (count - 1) / 3))

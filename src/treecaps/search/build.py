@@ -211,7 +211,7 @@ def _contents(
     results = stream(
         model,
         work.programs(sources.files),
-        lambda forest: list(model.embed(forest).numpy()),
+        lambda forest: list(model.embed(forest)),
         functions=functions,
         workers=workers or os.cpu_count() or 1,
     )

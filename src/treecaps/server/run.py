@@ -49,9 +49,8 @@ def serve(
     except ModuleNotFoundError:
         raise MissingExtraError("the server", "serve") from None
     with _listen(host, port) as listener:
-        import torch
-
         from treecaps.inference.embed import Embedder
+        from treecaps.models.engine import set_num_threads
         from treecaps.models.trained import load
         from treecaps.nn.memory import keep_memory
         from treecaps.server.app import create_app
@@ -61,7 +60,7 @@ def serve(
         from treecaps.server.gate import MAX_HEAD, Gate
         from treecaps.server.metrics import Metrics
 
-        torch.set_num_threads(1)  # the other cores parse
+        set_num_threads(1)  # the other cores parse
         keep_memory()
         loaded = load(model)
         followed = FollowedIndex(index, Embedder(loaded)) if index else None

@@ -3,8 +3,7 @@
 import math
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from treecaps.models.calibration import Calibration
 
@@ -13,7 +12,7 @@ _LOST = 0.05
 """The share of right answers that may be called unknown."""
 
 
-def calibrate(lengths: Tensor, label: Tensor) -> Calibration:
+def calibrate(lengths: NDArray[np.float32], label: NDArray[np.int64]) -> Calibration:
     """Return the calibration under which validation data are most probable.
 
     Args:
@@ -27,15 +26,17 @@ def calibrate(lengths: Tensor, label: Tensor) -> Calibration:
     if not len(label):
         return Calibration()
     from scipy.optimize import minimize_scalar  # slow to load
+    from scipy.special import logsumexp
 
-    lengths = lengths.double()
+    lengths = lengths.astype(np.float64)
 
-    def surprise(exponent: float) -> float:
-        return torch.nn.functional.cross_entropy(lengths / math.exp(exponent), label).item()
+    def cross_entropy(exponent: float) -> float:
+        logits = lengths / math.exp(exponent)
+        right = logits[np.arange(len(label)), label]
+        return float((logsumexp(logits, axis=1) - right).mean())
 
     bounds = (math.log(_COLDEST), math.log(_HOTTEST))
-    best = minimize_scalar(surprise, bounds=bounds, method="bounded")
-    longest, guess = lengths.max(1)
-    right = longest[guess == label].numpy()
+    best = minimize_scalar(cross_entropy, bounds=bounds, method="bounded")
+    right = lengths.max(1)[lengths.argmax(1) == label]
     threshold = float(np.quantile(right, _LOST, method="lower")) if len(right) else 0.0
     return Calibration(math.exp(float(best.x)), threshold)

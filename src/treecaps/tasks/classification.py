@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from treecaps.errors import UsageError
+from treecaps.models.engine import Floats
 from treecaps.models.network import Answer, Network
 from treecaps.models.options import option
 from treecaps.models.trained import TrainedModel
@@ -97,13 +98,12 @@ class Classification(Task):
         self, model: TrainedModel, examples: Examples
     ) -> tuple[TrainedModel, dict[str, float]]:
         """Weigh the networks of an ensemble, fit temperature and threshold, and score."""
-        forest, label = examples.forest, examples.every_label
+        forest, label = examples.forest, examples.every_label.numpy()
         known = label != UNKNOWN
         if len(model.members) > 1:
             alone = [replace(model, members=(one,), weights=(1.0,)) for one in model.members]
-            outputs = torch.stack([each.scores(forest)[known] for each in alone])
-            target = functional.one_hot(label[known], len(model.labels))
-            weights = weigh(outputs.double().numpy(), target.double().numpy())
+            outputs = np.stack([each.scores(forest)[known] for each in alone]).astype(np.float64)
+            weights = weigh(outputs, np.eye(len(model.labels))[label[known]])
             model = replace(model, weights=tuple(weights))
         scores = model.scores(forest)
         model = replace(model, calibration=calibrate(scores[known], label[known]))
@@ -140,16 +140,17 @@ class Classification(Task):
         return self._loss(network, output, label[known]).item()
 
 
-def _metrics(scores: Tensor, val: Examples) -> dict[str, float]:
+def _metrics(scores: Floats, val: Examples) -> dict[str, float]:
     if not len(val):
         return {}
     metrics: dict[str, float] = {}
-    for kind, guess in zip(("", "_blind"), scores.argmax(1).view(-1, len(val)), strict=False):
-        classes = torch.from_numpy(np.union1d(val.label, guess)).unsqueeze(1)
-        is_label, is_guess = val.label == classes, guess == classes
+    label = val.label.numpy()
+    for kind, guess in zip(("", "_blind"), scores.argmax(1).reshape(-1, len(val)), strict=False):
+        classes = np.union1d(label, guess)[:, None]
+        is_label, is_guess = label == classes, guess == classes
         f1 = 2 * (is_label & is_guess).sum(1) / (is_label.sum(1) + is_guess.sum(1))
         metrics |= {
-            f"validation_accuracy{kind}": (guess == val.label).double().mean().item(),
-            f"validation_macro_f1{kind}": f1.mean().item(),
+            f"validation_accuracy{kind}": float((guess == label).mean()),
+            f"validation_macro_f1{kind}": float(f1.mean()),
         }
     return metrics

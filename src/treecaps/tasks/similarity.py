@@ -208,7 +208,8 @@ class Similarity(Task):
         """Return MAP@R of the networks together."""
         if not len(examples):
             return model, {}
-        found = validation_maps(model.embed(examples.forest), examples.label)
+        embeddings = torch.from_numpy(model.embed(examples.forest))
+        found = validation_maps(embeddings, examples.label)
         return model, {
             name.replace("val_", "validation_", 1): value
             for name, value in found.items()

@@ -15,9 +15,10 @@ from treecaps.data.distinct import Longs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, TrainingError, UsageError
 from treecaps.models.architectures import new_network
+from treecaps.models.engine import batches
 from treecaps.models.linear import LinearConfig, fit_linear
 from treecaps.models.network import Network
-from treecaps.models.trained import TrainedModel, batches
+from treecaps.models.trained import TrainedModel
 from treecaps.nn.batch import Batch
 from treecaps.training.config import TrainingConfig
 from treecaps.training.prepare import Data
