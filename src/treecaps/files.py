@@ -4,9 +4,11 @@ import errno
 import json
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+_BLOCK = 1 << 20
 _DEEPEST = 100
 """How deep JSON may be nested: what is deeper than Python's stack cannot be compared or written."""
 
@@ -32,6 +34,13 @@ def read_regular_file(path: str | Path, max_bytes: int) -> bytes:
     if len(content) > max_bytes:
         raise too_large(len(content), max_bytes)
     return content
+
+
+def read_blocks(path: Path) -> Iterator[bytes]:
+    """Yield the contents of a file some at a time, because it may be large."""
+    with open(path, "rb") as file:
+        while block := file.read(_BLOCK):
+            yield block
 
 
 def check_regular(status: os.stat_result, max_bytes: int) -> None:

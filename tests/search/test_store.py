@@ -15,6 +15,7 @@ import pytest
 from tests.limits import error_of
 from tests.search.examples import PROGRAMS, copy_programs, open_index, update
 from treecaps.errors import SearchError
+from treecaps.hashing import digest_fields
 from treecaps.search import store
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -70,7 +71,7 @@ def rewrite_contents(path: Path, **changes: Callable[[Any], Any]) -> None:
         row |= {name: change(row[name]) for name, change in changes.items()}
         words = [row[name] for name in ("key", "language", "spans", "vectors")]
         if all(isinstance(word, str | bytes) for word in words):
-            row["checksum"] = store._checksum(*words)
+            row["checksum"] = digest_fields(*words)
         values = ", ".join(f"{name} = :{name}" for name in names)
         connection.execute(f"UPDATE contents SET {values} WHERE key = :old", {**row, "old": key})
 

@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
 from treecaps.data.distinct import Longs, mix
 from treecaps.data.symbols import select_runs
+from treecaps.hashing import hash_64
 from treecaps.syntax.subtokens import leaf_texts, split_token
 from treecaps.syntax.tree import Tree
 
@@ -100,7 +100,7 @@ class BagTable:
 
 
 def _digest(text: bytes) -> int:
-    return xxhash.xxh3_64_intdigest(text) - (1 << 63)
+    return hash_64(text) - (1 << 63)
 
 
 def hash_leaves(tree: Tree) -> tuple[Longs, list[Longs]]:

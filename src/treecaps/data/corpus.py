@@ -15,13 +15,13 @@ from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
-import xxhash
 from numpy.typing import NDArray
 
 import treecaps
 from treecaps.data.dataset import DataSet
 from treecaps.data.parallel import SCHEMA, Batch, parse_in_batches
 from treecaps.errors import DataError, Failure, tell
+from treecaps.hashing import digest, digest_file
 from treecaps.syntax.blind import blind as make_blind
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.languages import LANGUAGES
@@ -93,7 +93,7 @@ class Corpus(Sequence[Tree]):
             "frontend": frontend,
             "comments": comments,
             "versions": parser.versions(),
-            "languages": _digest(repr(sorted(LANGUAGES.items()))),
+            "languages": digest(repr(sorted(LANGUAGES.items())).encode()),
         }
         if blind:
             # What blinds is tree-sitter, whatever parses afterwards.
@@ -160,7 +160,7 @@ class Corpus(Sequence[Tree]):
                 **made_by,
                 **counts,
                 "kinds": list(kinds),
-                "checksum": _checksum(building / _TREES),
+                "checksum": digest_file(building / _TREES),
             }
             about["about_checksum"] = _about_checksum(about)
             (building / _ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
@@ -189,7 +189,7 @@ class Corpus(Sequence[Tree]):
                 raise DamagedCorpusError(f"the corpus in {folder} is of another version")
             if about["about_checksum"] != _about_checksum(about):
                 raise DamagedCorpusError(f"the corpus in {folder} is damaged: {_ABOUT} was altered")
-            if about["checksum"] != _checksum(folder / _TREES):
+            if about["checksum"] != digest_file(folder / _TREES):
                 raise DamagedCorpusError(f"the corpus in {folder} is damaged: {_TREES} was altered")
             with pa.memory_map(str(folder / _TREES)) as source:
                 table = pa.ipc.open_file(source).read_all()
@@ -301,7 +301,7 @@ def _key(data: DataSet, made_by: dict[str, Any], home: Path) -> str:
         if stamp:
             _write_note(note, contents)
     parser = json.dumps(made_by, sort_keys=True)
-    return f"corpus-{_digest(contents + parser)}"
+    return f"corpus-{digest((contents + parser).encode())}"
 
 
 def _write_note(note: Path, contents: str) -> None:
@@ -337,18 +337,6 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def _checksum(path: Path) -> str:
-    digest = xxhash.xxh3_128()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 22):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 def _about_checksum(about: dict[str, Any]) -> str:
     rest = {name: value for name, value in about.items() if name != "about_checksum"}
-    return _digest(json.dumps(rest, sort_keys=True))
-
-
-def _digest(text: str) -> str:
-    return xxhash.xxh3_128_hexdigest(text.encode())
+    return digest(json.dumps(rest, sort_keys=True).encode())

@@ -13,9 +13,10 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import xxhash
 
 from treecaps.errors import DataError, Failure, ProgramError, UsageError, tell
+from treecaps.files import read_blocks
+from treecaps.hashing import digest, digest_parts
 from treecaps.syntax.languages import language_named, language_of_file
 from treecaps.syntax.program import MAX_BYTES, Program
 from treecaps.syntax.sources import Sources, list_sources
@@ -69,35 +70,34 @@ class DataSet:
         file systems tick slowly. Then there is no stamp.
         """
         now = time.time_ns()
-        digest = xxhash.xxh3_128(repr((str(self.path.resolve()), self._options())).encode())
+        parts = [repr((str(self.path.resolve()), self._options()))]
         for name in self.sources.files or [""]:
             try:
                 status = os.stat(os.path.join(self.path, name) if name else self.path)
             except OSError as error:
-                digest.update(repr((name, error.errno)).encode())
+                parts.append(repr((name, error.errno)))
                 continue
             times = (status.st_mtime_ns, status.st_ctime_ns)
             if now - max(times) < _SETTLED_NS:
                 return None
-            digest.update(repr((name, status.st_size, status.st_ino, *times)).encode())
-        return digest.hexdigest()
+            parts.append(repr((name, status.st_size, status.st_ino, *times)))
+        return digest("".join(parts).encode())
 
     def fingerprint(self) -> str:
         """Return a digest of the contents, wherever they lie."""
-        digest = xxhash.xxh3_128(repr(self._options()).encode())
+        return digest_parts(self._contents())
+
+    def _contents(self) -> Iterator[bytes]:
+        yield repr(self._options()).encode()
         for name in self.sources.files or [""]:
-            digest.update(name.encode("utf-8", "surrogateescape") + b"\0")
+            yield name.encode("utf-8", "surrogateescape") + b"\0"
             try:
                 status = os.stat(self.path / name)
-                digest.update(repr((stat.S_IFMT(status.st_mode), status.st_size)).encode())
-                if not stat.S_ISREG(status.st_mode):
-                    continue
-                with open(self.path / name, "rb") as file:
-                    while block := file.read(1 << 20):
-                        digest.update(block)
+                yield repr((stat.S_IFMT(status.st_mode), status.st_size)).encode()
+                if stat.S_ISREG(status.st_mode):
+                    yield from read_blocks(self.path / name)
             except OSError as error:
-                digest.update(repr(error.errno).encode())
-        return digest.hexdigest()
+                yield repr(error.errno).encode()
 
     def _options(self) -> tuple[object, ...]:
         return self._shape, self.language, self.max_bytes, self.sources.failures

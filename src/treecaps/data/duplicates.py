@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
 from treecaps.data.corpus import Corpus
+from treecaps.hashing import hash_64
 from treecaps.syntax.tree import Tree
 
 NEAR = 0.8
@@ -124,7 +124,7 @@ def _powers(size: int) -> tuple[Hashes, Hashes]:
 
 @lru_cache(maxsize=256)
 def _kind_hashes(kinds: tuple[str, ...]) -> Hashes:
-    return np.array([xxhash.xxh3_64_intdigest(name.encode()) for name in kinds], np.uint64)
+    return np.array([hash_64(name.encode()) for name in kinds], np.uint64)
 
 
 def _mix(values: Hashes) -> Hashes:
@@ -158,9 +158,9 @@ class _Sketches:
         self._signatures = np.zeros((size, len(_MULTIPLIERS)), np.uint32)
         for number in range(size):
             tree = self._tree(number)
-            self.texts[number] = xxhash.xxh3_64_intdigest(tree.text)
+            self.texts[number] = hash_64(tree.text)
             shape = _kind_hashes(tree.kinds)[tree.kind].tobytes() + tree.parent.tobytes()
-            self.trees[number] = xxhash.xxh3_64_intdigest(shape)
+            self.trees[number] = hash_64(shape)
             self._signatures[number] = _signature(_shingles(tree))
             if step and number % 100 == 0:
                 step(number / size)

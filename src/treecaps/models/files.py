@@ -7,8 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import xxhash
-
 from treecaps.errors import ModelError, tell
 from treecaps.files import load_json, read_regular_file
 
@@ -86,8 +84,3 @@ def to_json_bytes(value: Any) -> bytes:
     # Names of files may hold bytes that are no UTF-8. Python has surrogates for them, which
     # become escapes that JSON knows too.
     return text.encode("utf-8", "backslashreplace")
-
-
-def checksum(content: bytes) -> str:
-    """Return a digest of a file's contents."""
-    return xxhash.xxh3_128_hexdigest(content)

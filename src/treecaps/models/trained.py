@@ -5,11 +5,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeGuard
 
 import torch
-import xxhash
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
@@ -18,13 +18,14 @@ import treecaps
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, ModelError, UsageError
+from treecaps.hashing import digest, digest_parts
 from treecaps.models.architectures import ARCHITECTURES, architecture_of, new_network
 from treecaps.models.bundled import find_model
 from treecaps.models.calibration import Calibration
 from treecaps.models.card import describe, is_card
 from treecaps.models.config import NetworkConfig
 from treecaps.models.engine import Engine, Floats, TorchEngine
-from treecaps.models.files import checksum, parse_json, read_file, to_json_bytes, write_files
+from treecaps.models.files import parse_json, read_file, to_json_bytes, write_files
 from treecaps.models.network import Network
 from treecaps.models.settings import of_json, to_json
 from treecaps.syntax.frontends import FRONTENDS
@@ -110,11 +111,9 @@ class TrainedModel:
 
     def fingerprint(self) -> str:
         """Return a digest of all that answers depend on."""
-        digest = xxhash.xxh3_128(repr((self.vocabulary.to_json(), self.labels)).encode())
-        for member in self.members:
-            for tensor in member.state_dict().values():
-                digest.update(tensor.numpy().tobytes())
-        return digest.hexdigest()
+        known = repr((self.vocabulary.to_json(), self.labels)).encode()
+        tensors = (tensor for member in self.members for tensor in member.state_dict().values())
+        return digest_parts(chain([known], (tensor.numpy().tobytes() for tensor in tensors)))
 
     def save(
         self, folder: str | Path, beside: dict[str, bytes] | None = None, *, half: bool = False
@@ -148,7 +147,7 @@ class TrainedModel:
             "frontend": self.frontend,
             "comments": self.comments,
             "calibration": vars(self.calibration),
-            "files": {name: checksum(content) for name, content in contents.items()},
+            "files": {name: digest(content) for name, content in contents.items()},
             "card": self.card,
         }
         config["checksum"] = _config_checksum(config)
@@ -189,7 +188,7 @@ class TrainedModel:
         except ValueError:
             raise _damaged(folder / CONFIG, "calibration") from None
         for name, content in contents.items():
-            if config["files"].get(name) != checksum(content):
+            if config["files"].get(name) != digest(content):
                 raise ModelError(
                     f"{folder / name} was altered, or is of another model than {CONFIG}; {_AGAIN}"
                 )
@@ -259,7 +258,7 @@ def _config_checksum(config: dict[str, Any]) -> str:
     others = {name: value for name, value in config.items() if name != "checksum"}
     # What is written comes back as plain values.
     plain = json.loads(to_json_bytes(others))
-    return checksum(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode())
+    return digest(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode())
 
 
 def _are_weights(weights: Any) -> bool:

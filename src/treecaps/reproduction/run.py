@@ -11,8 +11,9 @@ import treecaps
 from treecaps.data.corpus import Corpus
 from treecaps.data.dataset import DataSet
 from treecaps.errors import DataError, TreeCapsError
+from treecaps.hashing import digest, digest_file
 from treecaps.inference.evaluate import evaluate
-from treecaps.models.files import checksum, to_json_bytes, write_files
+from treecaps.models.files import to_json_bytes, write_files
 from treecaps.models.settings import to_json
 from treecaps.reproduction.memory import forget_peak, peak
 from treecaps.reproduction.plan import Column, Row
@@ -127,7 +128,7 @@ class Reproduction:
         return f"{cell.name}-{self._digest(cell)}.json"
 
     def _digest(self, cell: Cell) -> str:
-        return checksum(to_json_bytes(self._asked(cell)))[:8]
+        return digest(to_json_bytes(self._asked(cell)))[:8]
 
     def _asked(self, cell: Cell) -> dict[str, Any]:
         """Return all that figures depend on."""
@@ -261,12 +262,12 @@ def _fingerprint(place: Path) -> str:
         (str(path), path.stat().st_size, path.stat().st_mtime_ns)
         for path in sorted(place.rglob("*"))
     ]
-    return checksum(to_json_bytes(files))[:8]
+    return digest(to_json_bytes(files))[:8]
 
 
 @cache
 def _checksum(path: Path, _size: int, _changed: int) -> str:
-    return checksum(path.read_bytes())
+    return digest_file(path)
 
 
 def _size(place: Path) -> int:

@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-import xxhash
-
 from treecaps.errors import ModelError, SearchError
+from treecaps.hashing import digest
 from treecaps.inference.embed import Embedder
 from treecaps.models.settings import to_json
 from treecaps.syntax.frontends import get_frontend
@@ -23,7 +22,7 @@ def fingerprint(embedder: Embedder) -> str:
         model.comments,
         parser,
     ]
-    return xxhash.xxh3_128_hexdigest(json.dumps(made_by, sort_keys=True).encode())
+    return digest(json.dumps(made_by, sort_keys=True).encode())
 
 
 def model_name(model: str | Path) -> str:

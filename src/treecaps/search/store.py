@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
 from treecaps.errors import SearchError, tell
 from treecaps.files import check_regular, load_json
+from treecaps.hashing import digest_fields
 
 FORMAT = 1
 _APPLICATION = 0x54434958  # "TCIX", in the head of the file
@@ -222,7 +222,7 @@ def _row(content: Content) -> tuple[str, str, str, int, bytes, str]:
     key, language, spans, vectors = content
     text = json.dumps(spans, separators=(",", ":"))
     blob = vectors.astype("<f2").tobytes()
-    return key, language, text, len(spans), blob, _checksum(key, language, text, blob)
+    return key, language, text, len(spans), blob, digest_fields(key, language, text, blob)
 
 
 def _content(row: tuple[Any, ...], width: int) -> Content:
@@ -234,7 +234,7 @@ def _content(row: tuple[Any, ...], width: int) -> Content:
     if (
         len(spans) != size
         or not np.isfinite(vectors).all()
-        or checksum != _checksum(key, language, text, blob)
+        or checksum != digest_fields(key, language, text, blob)
     ):
         raise ValueError(key)
     return Content(key, language, spans, vectors.reshape(size, width))
@@ -465,20 +465,12 @@ def _damaged(path: Path) -> SearchError:
     )
 
 
-def _checksum(*values: str | bytes) -> str:
-    digest = xxhash.xxh3_128()
-    for value in values:
-        data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-        digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.hexdigest()
-
-
 def content_key(text: bytes, language: str) -> str:
     """Return the key of a program's contents."""
-    return _checksum(language, text)
+    return digest_fields(language, text)
 
 
 def _files_checksum(about: Mapping[str, Any], files: Mapping[str, File]) -> str:
     others = {name: value for name, value in about.items() if name != "checksum"}
     words = (word for path in sorted(files) for word in (os.fsencode(path), *files[path]))
-    return _checksum(json.dumps(others, sort_keys=True), *words)
+    return digest_fields(json.dumps(others, sort_keys=True), *words)

@@ -12,9 +12,9 @@ from safetensors.torch import load, save
 import treecaps
 from treecaps.errors import ModelError, UsageError
 from treecaps.files import load_json, read_regular_file
+from treecaps.hashing import digest
 from treecaps.models.files import (
     MAX_JSON_BYTES,
-    checksum,
     parse_json,
     read_file,
     to_json_bytes,
@@ -61,7 +61,7 @@ class Checkpoint:
         file = f"{number}-{len(fitting.history)}.safetensors"
         record = {
             "file": file,
-            "checksum": checksum(content),
+            "checksum": digest(content),
             "best_epoch": fitting.best_epoch,
             "history": fitting.history,
         }
@@ -88,7 +88,7 @@ class Checkpoint:
         path = self.folder / record["file"]
         content = read_file(path, _AGAIN)
         try:
-            if checksum(content) != record["checksum"]:
+            if digest(content) != record["checksum"]:
                 raise ValueError  # noqa: TRY301
             fitting.restore(load(content), record["history"], record["best_epoch"])
         except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError):

@@ -11,7 +11,6 @@ from typing import Any, overload
 
 import numpy as np
 import torch
-import xxhash
 
 from treecaps.data.corpus import Corpus
 from treecaps.data.distinct import Longs
@@ -19,6 +18,7 @@ from treecaps.data.forest import Forest
 from treecaps.data.parallel import Change, parse_programs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, UsageError
+from treecaps.hashing import digest_parts
 from treecaps.syntax.languages import LANGUAGES
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
@@ -64,23 +64,25 @@ class Data:
 
     def fingerprint(self) -> str:
         """Return a digest of everything that networks learn from."""
+        return digest_parts(self._contents())
+
+    def _contents(self) -> Iterator[bytes]:
         known = (self.vocabulary.kinds, self.vocabulary.tokens, self.labels)
-        digest = xxhash.xxh3_128(repr(known).encode())
+        yield repr(known).encode()
         for examples in (self.train, self.val):
-            digest.update(examples.label.numpy().tobytes())
+            yield examples.label.numpy().tobytes()
             forest = examples.forest
             for array in vars(forest.symbols).values():
-                digest.update(array.tobytes())
+                yield array.tobytes()
             for layer in forest.layers:
                 for array in (layer.offsets, layer.member):
-                    digest.update(array.tobytes())
+                    yield array.tobytes()
             for array in (forest.offsets, forest.window, forest.count, forest.region):
-                digest.update(array.tobytes())
-            digest.update(repr(forest.languages).encode())
+                yield array.tobytes()
+            yield repr(forest.languages).encode()
             for part in (forest.pieces, forest.graphs, forest.bags):
                 for array in vars(part).values() if part else ():
-                    digest.update(array.tobytes())
-        return digest.hexdigest()
+                    yield array.tobytes()
 
 
 class Selection(Sequence[Tree]):
