@@ -11,12 +11,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import click
 
+from treecaps.chunks import chunked
 from treecaps.syntax.sources import Sources
 from treecaps.text import replace_surrogates, to_one_line
 
@@ -39,8 +39,7 @@ def say(text: str) -> None:
 
 def say_lines(lines: Iterable[str]) -> None:
     """Print many lines of the result, some thousand at a time."""
-    remaining = iter(lines)
-    while block := list(islice(remaining, 5000)):
+    for block in chunked(lines, 5000):
         click.echo("\n".join(map(to_one_line, block)))
 
 

@@ -7,7 +7,7 @@ windows with their counts. Nothing is lost: a sum over all nodes is the sum over
 times their counts.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from treecaps.chunks import chunked
 from treecaps.data.bags import Bags, BagTable, Bools, Feature
 from treecaps.data.distinct import Longs, compact, mix, number_distinct
 from treecaps.data.graphs import Graphs, GraphTable
@@ -138,7 +139,7 @@ class Forest:
         if bags:
             tables.append(BagTable(bags))
         builder = _Builder(vocabulary, depths, regions, tables)
-        for chunk in _chunks(trees):
+        for chunk in chunked(trees, max_weight=_CHUNK_NODES, weigh=len):
             builder.add(chunk)
         return builder.forest()
 
@@ -252,19 +253,6 @@ class Forest:
             self.graphs.select(programs, used) if self.graphs else None,
             self.bags.select(programs, leave, bare) if self.bags else None,
         )
-
-
-def _chunks(trees: Iterable[Tree]) -> Iterator[list[Tree]]:
-    chunk: list[Tree] = []
-    nodes = 0
-    for tree in trees:
-        chunk.append(tree)
-        nodes += len(tree)
-        if nodes >= _CHUNK_NODES:
-            yield chunk
-            chunk, nodes = [], 0
-    if chunk:
-        yield chunk
 
 
 class _Nodes:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from treecaps.chunks import chunked
 from treecaps.errors import Failure, ProgramError
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.frontends.base import Frontend, describe_timeout, time_limit
@@ -149,7 +150,7 @@ def _parse_in_pool(
     pool = WorkerPool[Chunk, Parsed](workers, setup)
     waiting: deque[tuple[Chunk, Future[Parsed]]] = deque()
     with closing(pool):
-        for chunk in _chunks(programs):
+        for chunk in chunked(programs, _CHUNK_PROGRAMS, _CHUNK_BYTES, _size):
             if len(waiting) > _AHEAD * workers:
                 yield from _finish(*waiting.popleft(), pool)
             waiting.append((chunk, pool.submit(chunk)))
@@ -178,17 +179,8 @@ def _finish(
             parts += [(part, pool.submit(part)) for part in again if part]
 
 
-def _chunks(programs: Iterable[Program | Failure]) -> Iterator[Chunk]:
-    chunk: Chunk = []
-    size = 0
-    for program in programs:
-        chunk.append(program)
-        size += len(program.text) if isinstance(program, Program) else 0
-        if len(chunk) == _CHUNK_PROGRAMS or size >= _CHUNK_BYTES:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
+def _size(program: Program | Failure) -> int:
+    return len(program.text) if isinstance(program, Program) else 0
 
 
 def _start_worker(

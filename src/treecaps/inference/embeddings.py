@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import IO, Literal
 
@@ -13,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from treecaps.chunks import chunked
 from treecaps.errors import DataError, tell
 from treecaps.inference.embed import Embedding
 from treecaps.text import replace_surrogates
@@ -69,8 +69,7 @@ def _write_table(embeddings: Iterable[Embedding], stream: IO[bytes]) -> None:
         }
     )
     with pq.ParquetWriter(stream, schema) as writer:
-        remaining = iter(embeddings)
-        while some := list(islice(remaining, _ROWS)):
+        for some in chunked(embeddings, _ROWS):
             names = [one.id for one in some]
             functions, lines = [one.function for one in some], [one.line for one in some]
             vectors = [one.vector for one in some]

@@ -2,13 +2,14 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
+from treecaps.chunks import chunked
 from treecaps.data.corpus import Corpus
 from treecaps.data.summary import group_failures
 from treecaps.errors import DataError, UsageError
@@ -119,7 +120,8 @@ def evaluate(model: TrainedModel, corpus: Corpus, *, step: Step | None = None) -
     truth = [corpus.labels[number] or "" for number in chosen]
     answers: list[str] = []
     seconds = 0.0
-    for chunk in _chunks(corpus, chosen):
+    sizes = corpus.node_counts.tolist()
+    for chunk in chunked(chosen, _CHUNK_PROGRAMS, _CHUNK_NODES, sizes.__getitem__):
         trees = [corpus[number] for number in chunk]
         begun = time.perf_counter()
         forest = model.forest(trees)
@@ -148,21 +150,6 @@ def evaluate(model: TrainedModel, corpus: Corpus, *, step: Step | None = None) -
         ms_per_program=1000 * seconds / len(chosen),
         failures=tuple(group_failures(corpus)),
     )
-
-
-def _chunks(corpus: Corpus, chosen: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the numbers of programs, as many at a time as memory should hold."""
-    sizes = corpus.node_counts
-    chunk: list[int] = []
-    nodes = 0
-    for number in chosen:
-        chunk.append(number)
-        nodes += int(sizes[number])
-        if len(chunk) == _CHUNK_PROGRAMS or nodes >= _CHUNK_NODES:
-            yield chunk
-            chunk, nodes = [], 0
-    if chunk:
-        yield chunk
 
 
 def _why_nothing(corpus: Corpus) -> str:

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from treecaps.chunks import chunked
 from treecaps.data.forest import Forest
 from treecaps.data.parallel import parse_programs
 from treecaps.errors import Failure, ProgramError, UsageError
@@ -66,7 +67,7 @@ def _stream(
             yield program
 
     def prepare(results: Iterable[Tree | Failure]) -> Iterator[_Prepared]:
-        for chunk in _chunks(results, _nodes, _CHOICE):
+        for chunk in chunked(results, _CHOICE * _PROGRAMS, _CHOICE * _NODES, _nodes):
             pieces = [
                 piece for result in chunk for piece in pieces_of(names.popleft(), result, functions)
             ]
@@ -77,7 +78,7 @@ def _stream(
             ]
             # Programs of one language share more windows, and each is looked at only once.
             trees.sort(key=lambda item: item[0].language)
-            parts = list(_chunks(trees, lambda item: len(item[0]))) or [[]]
+            parts = list(chunked(trees, _PROGRAMS, _NODES, lambda item: len(item[0]))) or [[]]
             for part in parts:
                 forest = model.forest([tree for tree, _ in part])
                 numbers = [number for _, number in part]
@@ -149,19 +150,3 @@ def _read(path: str | Path) -> Program | Failure:
 
 def _nodes(result: Tree | Failure) -> int:
     return len(result) if isinstance(result, Tree) else 0
-
-
-def _chunks(
-    items: Iterable[_Item], nodes: Callable[[_Item], int], times: int = 1
-) -> Iterator[list[_Item]]:
-    """Divide items into lists of as many as are looked at together, or some times as many."""
-    chunk: list[_Item] = []
-    total = 0
-    for item in items:
-        chunk.append(item)
-        total += nodes(item)
-        if len(chunk) == times * _PROGRAMS or total >= times * _NODES:
-            yield chunk
-            chunk, total = [], 0
-    if chunk:
-        yield chunk

@@ -17,13 +17,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from treecaps.chunks import chunked
 from treecaps.errors import SearchError, tell
 from treecaps.files import check_regular, load_json
 from treecaps.hashing import digest_fields
@@ -183,8 +183,7 @@ class Store:
     def add(self, contents: Iterable[Content]) -> None:
         """Keep contents for files that ``finish`` will name; some at a time, as they come."""
         _limit(self._connection)
-        remaining = map(_row, contents)
-        while rows := list(islice(remaining, _ROWS)):
+        for rows in chunked(map(_row, contents), _ROWS):
             with _told(self.path, "write"), self._connection:
                 self._connection.executemany("INSERT INTO contents VALUES (?, ?, ?, ?, ?, ?)", rows)
 
