@@ -1,6 +1,9 @@
 import errno
 import os
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +11,13 @@ import pytest
 
 from tests.limits import error_of
 from treecaps.errors import tell
-from treecaps.files import load_json, read_regular_file
+from treecaps.files import (
+    atomic_path,
+    load_json,
+    open_atomic,
+    read_regular_file,
+    write_together,
+)
 
 
 def test_a_file_is_read_up_to_the_bound(tmp_path: Path) -> None:
@@ -73,3 +82,142 @@ def test_json_is_read_up_to_some_depth() -> None:
             load_json(text)
     with pytest.raises(ValueError, match="Expecting"):
         load_json("{")
+
+
+def kill_in_the_midst(script: str, *words: Path) -> None:
+    """Run a script that prints a line when it is where it shall be killed."""
+    command = [sys.executable, "-c", script, *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "now\n"
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_new_file_replaces_the_old_one_when_complete(tmp_path: Path, alone: bool) -> None:
+    path = tmp_path / "file"
+    for content in (b"first", b"second"):
+        before = path.read_bytes() if path.exists() else None
+        with atomic_path(path, alone=alone) as building:
+            building.write_bytes(content)
+            assert building.parent == tmp_path
+            assert (path.read_bytes() if path.exists() else None) == before
+        assert path.read_bytes() == content
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, error: BaseException) -> None:
+    def write() -> None:
+        with open_atomic(path) as file:
+            file.write(b"new")
+            file.flush()
+            raise error
+
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises(type(error)):
+        write()
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError), open_atomic(tmp_path / "folder") as file:
+        file.write(b"new")
+    assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
+    for name in ("x" * 255, "\U0001f333" * 63):
+        with open_atomic(tmp_path / name) as file:
+            file.write(b"new")
+        assert (tmp_path / name).read_bytes() == b"new"
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "other").write_bytes(b"mine")
+    (tmp_path / "link").symlink_to("other")
+    with open_atomic(tmp_path / "link") as file:
+        file.write(b"new")
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "other").read_bytes() == b"mine"
+
+
+_WRITES = """
+import sys, time
+from pathlib import Path
+from treecaps.files import atomic_path
+
+with atomic_path(Path(sys.argv[1]), alone=sys.argv[2] == "alone") as building:
+    building.write_bytes(b"half")
+    print("now", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("way", "left"), [("alone", 0), ("shared", 1)])
+def test_a_killed_write_leaves_the_old_file(tmp_path: Path, way: str, left: int) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    kill_in_the_midst(_WRITES, path, Path(way))
+    assert path.read_bytes() == b"old"
+    assert len(list(tmp_path.glob("file.building*"))) == 1
+    with atomic_path(path, alone=way == "alone") as building:
+        building.write_bytes(b"new")
+    assert path.read_bytes() == b"new"
+    assert len(list(tmp_path.glob("file.building*"))) == left
+
+
+def test_files_are_written_together_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "some" / "folder"
+    write_together(folder, {"a": b"1", "b": b"1", "c": b"1"})
+    real, synced = os.fsync, []
+
+    def full(descriptor: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        if len(synced) == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_together(folder, {"a": b"2", "b": b"2", "c": b"2"})
+    assert sorted(synced) == ["a.building", "b.building", "c.building"]
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        "a": b"1",
+        "b": b"1",
+        "c": b"1",
+    }
+
+
+def test_the_last_of_files_written_together_gets_its_name_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, named = Path.replace, []
+
+    def replace(path: Path, target: Path) -> Path:
+        named.append(target.name)
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    write_together(tmp_path, {"b": b"", "a": b"", "c": b""})
+    assert named == ["b", "a", "c"]
+
+
+def test_what_lies_in_the_way_of_new_files_is_removed(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("mine")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.building").symlink_to(other)
+    os.mkfifo(folder / "b.building")
+    write_together(folder, {"a": b"1", "b": b"2"})
+    assert other.read_text() == "mine"
+    assert not (folder / "a").is_symlink()
+    assert [(folder / name).read_bytes() for name in ("a", "b")] == [b"1", b"2"]
+    assert len(list(folder.iterdir())) == 2

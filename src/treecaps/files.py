@@ -1,12 +1,14 @@
-"""Files from elsewhere: they are read if they are regular files of bounded size."""
+"""Files: read if they are regular and of bounded size, and written whole or not at all."""
 
 import errno
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from uuid import uuid4
 
 _BLOCK = 1 << 20
 _DEEPEST = 100
@@ -49,6 +51,63 @@ def check_regular(status: os.stat_result, max_bytes: int) -> None:
         raise _not_a_file(status.st_mode)
     if status.st_size > max_bytes:
         raise too_large(status.st_size, max_bytes)
+
+
+@contextmanager
+def atomic_path(path: Path, *, alone: bool = False) -> Iterator[Path]:
+    """Give another name to write a file under; it replaces what is at ``path`` when complete.
+
+    If anything fails, what was there stays as it was, and nothing of the new file is left.
+
+    Args:
+        path: The file; a link is replaced, not followed.
+        alone: Whether no other process writes this file meanwhile. The other name is then always
+            the same, so that the next write removes what a killed one left.
+    """
+    # A name must not be too long for the system where that of the file is not.
+    name = f"{path.name}.building" if alone else f"{path.name[:40]}.building-{uuid4().hex}"
+    building = path.with_name(name)
+    try:
+        building.unlink(missing_ok=True)  # a link would lead elsewhere, a FIFO would wait
+        yield building
+        building.replace(path)
+    finally:
+        with suppress(OSError):
+            building.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_atomic(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to write; it replaces what is at ``path`` when it is complete and on the disk."""
+    with atomic_path(path) as building, _open_synced(building) as file:
+        yield file
+
+
+def write_together(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files that belong together; all of them, or on a full disk none.
+
+    They take their names when all are on the disk, in the order given, so the last one may vouch
+    for the others. Nobody else may write them meanwhile.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        for name in reversed(list(contents)):  # what is entered last is left first
+            building = stack.enter_context(atomic_path(folder / name, alone=True))
+            with _open_synced(building) as file:
+                file.write(contents[name])
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)  # makes the new names last through a loss of power
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _open_synced(path: Path) -> Iterator[IO[bytes]]:
+    with open(path, "xb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def load_json(content: bytes | str) -> Any:

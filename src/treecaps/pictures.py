@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from treecaps.errors import DataError, UsageError, tell
+from treecaps.files import open_atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,12 +43,8 @@ def write_picture(figure: "Figure", path: str | Path, **layout: Any) -> None:
         metadata = {"Date": None} if style == "svg" else None
         figure.savefig(contents, format=style, metadata=metadata, **layout)
     path = Path(os.path.realpath(path))
-    building = path.with_name(f".{os.getpid()}.building")
     try:
-        try:
-            building.write_bytes(contents.getvalue())
-            building.replace(path)
-        finally:
-            building.unlink(missing_ok=True)
+        with open_atomic(path) as file:
+            file.write(contents.getvalue())
     except OSError as error:
         raise DataError(f"cannot write {path}: {tell(error)}") from None

@@ -1,18 +1,18 @@
-import os
 from pathlib import Path
 
+import pytest
+
+from treecaps.errors import ModelError
 from treecaps.models.files import write_files
 
 
-def test_what_lies_in_the_way_of_a_new_file_is_removed(tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.write_text("mine")
-    folder = tmp_path / "model"
-    folder.mkdir()
-    (folder / "a.json.building").symlink_to(other)
-    os.mkfifo(folder / "b.json.building")
-    write_files(folder, {"a.json": b"1", "b.json": b"2"})
-    assert other.read_text() == "mine"
-    assert not (folder / "a.json").is_symlink()
-    assert [(folder / name).read_bytes() for name in ("a.json", "b.json")] == [b"1", b"2"]
-    assert len(list(folder.iterdir())) == 2
+def test_what_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+    for folder, reason in (("file", "file exists"), ("file/below", "not a directory")):
+        with pytest.raises(ModelError) as caught:
+            write_files(tmp_path / folder, {"a.json": b"{}"})
+        assert str(caught.value) == (
+            f"cannot write into {tmp_path / folder}: {reason};"
+            " what was there before is whole, make room or choose another folder"
+        )
+    assert (tmp_path / "file").read_bytes() == b"mine"

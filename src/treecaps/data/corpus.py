@@ -21,6 +21,7 @@ import treecaps
 from treecaps.data.dataset import DataSet
 from treecaps.data.parallel import SCHEMA, Batch, parse_in_batches
 from treecaps.errors import DataError, Failure, tell
+from treecaps.files import atomic_path
 from treecaps.hashing import digest, digest_file
 from treecaps.syntax.blind import blind as make_blind
 from treecaps.syntax.frontends import get_frontend
@@ -305,12 +306,9 @@ def _key(data: DataSet, made_by: dict[str, Any], home: Path) -> str:
 
 
 def _write_note(note: Path, contents: str) -> None:
-    with suppress(OSError):  # a note only saves time
-        building = _new_folder(note.parent)
-        with suppress(OSError):
-            (building / "note").write_text(contents)
-            (building / "note").replace(note)
-        shutil.rmtree(building, ignore_errors=True)
+    # A note only saves time. Others that write this one write the same.
+    with suppress(OSError), atomic_path(note, alone=True) as building:
+        building.write_text(contents)
 
 
 def _new_folder(home: Path) -> Path:

@@ -1,7 +1,6 @@
 """Files of vectors: JSON Lines, numpy's or Parquet."""
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 
 from treecaps.chunks import chunked
 from treecaps.errors import DataError, tell
+from treecaps.files import open_atomic
 from treecaps.inference.embed import Embedding
 from treecaps.text import replace_surrogates
 
@@ -35,14 +35,9 @@ def write(embeddings: Iterable[Embedding], place: Path | IO[bytes], form: Format
 
 @contextmanager
 def _whole(path: Path) -> Iterator[IO[bytes]]:
-    building = path.with_name(f"{path.name}.building-{os.getpid()}")
     try:
-        try:
-            with open(building, "wb") as stream:
-                yield stream
-            building.replace(path)
-        finally:
-            building.unlink(missing_ok=True)
+        with open_atomic(path) as stream:
+            yield stream
     except OSError as error:
         raise DataError(f"cannot write {path}: {tell(error)}") from None
 

@@ -1,16 +1,12 @@
 """Files that appear when complete, and are checked when read."""
 
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from treecaps.errors import ModelError, tell
-from treecaps.files import load_json, read_regular_file
-
-_BUILDING = ".building"
+from treecaps.files import load_json, read_regular_file, write_together
 
 MAX_JSON_BYTES = 1 << 26
 """The largest JSON file that is read: three times what a vocabulary of a million names takes."""
@@ -21,44 +17,16 @@ MAX_TENSOR_BYTES = 1 << 32
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write files that belong together; all of them, or on a full disk none.
 
-    Each is written under another name first. They take their own names when all are on the disk,
-    in the order given, so the last one may vouch for the others.
+    They take their names when all are on the disk, in the order given, so the last one may vouch
+    for the others.
     """
-    building = {name: folder / f"{name}{_BUILDING}" for name in contents}
     try:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for name, content in contents.items():
-                _write(building[name], content)
-            for name, path in building.items():
-                path.replace(folder / name)
-            _sync(folder)
-        finally:
-            for path in building.values():
-                with suppress(OSError):
-                    path.unlink(missing_ok=True)
+        write_together(folder, contents)
     except OSError as error:
         raise ModelError(
             f"cannot write into {folder}: {tell(error)};"
             " what was there before is whole, make room or choose another folder"
         ) from None
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.unlink(missing_ok=True)  # a link would lead elsewhere, a FIFO would wait for a reader
-    with open(path, "xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Make new names last through a loss of power."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def read_file(path: Path, otherwise: str) -> bytes:

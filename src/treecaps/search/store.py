@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from treecaps.chunks import chunked
 from treecaps.errors import SearchError, tell
-from treecaps.files import check_regular, load_json
+from treecaps.files import atomic_path, check_regular, load_json
 from treecaps.hashing import digest_fields
 
 FORMAT = 1
@@ -325,15 +325,15 @@ def open_to_write(path: Path, about: dict[str, Any]) -> Iterator[Store]:
 
 def _create(path: Path, about: dict[str, Any]) -> None:
     """Make a file that is an index from the moment it has its name."""
-    building = path.with_name(f"{path.name}.building")
-    building.unlink(missing_ok=True)
-    with closing(sqlite3.connect(building)) as connection:
+    with (
+        atomic_path(path, alone=True) as building,
+        closing(sqlite3.connect(building)) as connection,
+    ):
         connection.executescript(
             f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {FORMAT}; {_SCHEMA}"
         )
         with connection:
             connection.execute("INSERT INTO about VALUES (?)", (json.dumps(about),))
-    building.replace(path)
 
 
 @contextmanager

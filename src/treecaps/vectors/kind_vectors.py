@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from treecaps.data.distinct import Longs
 from treecaps.data.forest import Floats
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, UsageError, tell
-from treecaps.files import load_json, read_regular_file
+from treecaps.files import load_json, open_atomic, read_regular_file
 
 FORMAT = 1
 _ABOUT = "treecaps-vectors"
@@ -92,14 +91,9 @@ class KindVectors:
             "version": self.version,
         }
         contents = save({"values": self.values, "counts": self.counts}, {_ABOUT: json.dumps(about)})
-        path = Path(path)
-        building = path.with_name(f"{path.name}.building-{os.getpid()}")
         try:
-            try:
-                building.write_bytes(contents)
-                building.replace(path)
-            finally:
-                building.unlink(missing_ok=True)
+            with open_atomic(Path(path)) as file:
+                file.write(contents)
         except OSError as error:
             raise DataError(f"cannot write {path}: {tell(error)}") from None
 
