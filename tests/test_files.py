@@ -1,10 +1,13 @@
 import errno
+import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,9 @@ import pytest
 from tests.limits import error_of
 from treecaps.errors import tell
 from treecaps.files import (
+    FileLock,
     atomic_path,
+    is_locked,
     load_json,
     open_atomic,
     read_regular_file,
@@ -87,7 +92,8 @@ def test_json_is_read_up_to_some_depth() -> None:
 def kill_in_the_midst(script: str, *words: Path) -> None:
     """Run a script that prints a line when it is where it shall be killed."""
     command = [sys.executable, "-c", script, *map(str, words)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "now\n"
         process.kill()
@@ -221,3 +227,119 @@ def test_what_lies_in_the_way_of_new_files_is_removed(tmp_path: Path) -> None:
     assert not (folder / "a").is_symlink()
     assert [(folder / name).read_bytes() for name in ("a", "b")] == [b"1", b"2"]
     assert len(list(folder.iterdir())) == 2
+
+
+_HOLDS = """
+import sys
+from pathlib import Path
+from treecaps.files import FileLock
+
+lock = FileLock(Path(sys.argv[1]))
+print("now", flush=True)
+sys.stdin.read()
+lock.close()
+"""
+
+
+def test_one_process_holds_a_lock(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert not is_locked(path)
+    command = [sys.executable, "-c", _HOLDS, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"now\n"
+            assert is_locked(path)
+            before = len(os.listdir("/proc/self/fd"))
+            with pytest.raises(BlockingIOError):
+                FileLock(path)
+            begun = time.monotonic()
+            with pytest.raises(BlockingIOError):
+                FileLock(path, 0.2)
+            assert time.monotonic() - begun >= 0.2
+            assert len(os.listdir("/proc/self/fd")) == before
+            assert path.exists()
+            process.communicate()
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert not path.exists()
+    assert not is_locked(path)
+    with closing(FileLock(path)):
+        assert is_locked(path)
+    assert not path.exists()
+
+
+def test_a_lock_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    command = [sys.executable, "-c", _HOLDS, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"now\n"
+        process.stdin.close()
+        with closing(FileLock(path, 60)):
+            assert is_locked(path)
+
+
+def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    kill_in_the_midst(_HOLDS, path)
+    assert path.exists()
+    assert not is_locked(path)
+    with closing(FileLock(path)):
+        assert is_locked(path)
+
+
+_COUNTS = """
+import sys
+from contextlib import closing
+from pathlib import Path
+from treecaps.files import FileLock
+
+lock, count = Path(sys.argv[1]), Path(sys.argv[2])
+for _ in range(50):
+    with closing(FileLock(lock, 60)):
+        number = int(count.read_text())
+        count.write_text(str(number + 1))
+"""
+
+
+def test_removing_the_file_never_gives_a_lock_to_two(tmp_path: Path) -> None:
+    path = tmp_path / "count"
+    path.write_text("0")
+    script = f"import treecaps.files; treecaps.files._PAUSE = 0.0001; {_COUNTS}"
+    command = [sys.executable, "-c", script, str(tmp_path / "lock"), str(path)]
+    processes = [subprocess.Popen(command) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
+    assert path.read_text() == "200"
+    assert os.listdir(tmp_path) == ["count"]
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, real = tmp_path / "lock", fcntl.flock
+
+    def flock(descriptor: int, operation: int) -> None:
+        monkeypatch.undo()
+        path.unlink()  # as a process does that releases the lock just now
+        real(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    before = len(os.listdir("/proc/self/fd"))
+    with closing(FileLock(path)):
+        assert is_locked(path)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_file_systems_without_locks_do_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with closing(FileLock(tmp_path / "lock")):
+        assert not is_locked(tmp_path / "lock")
+    assert not os.listdir(tmp_path)

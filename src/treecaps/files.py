@@ -1,9 +1,11 @@
-"""Files: read if they are regular and of bounded size, and written whole or not at all."""
+"""Files: read if they are regular and of bounded size, written whole or not at all, and locked."""
 
 import errno
+import fcntl
 import json
 import os
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import IO, Any
 from uuid import uuid4
 
 _BLOCK = 1 << 20
+_PAUSE = 0.05  # seconds between two attempts to take a lock
 _DEEPEST = 100
 """How deep JSON may be nested: what is deeper than Python's stack cannot be compared or written."""
 
@@ -108,6 +111,58 @@ def _open_synced(path: Path) -> Iterator[IO[bytes]]:
         yield file
         file.flush()
         os.fsync(file.fileno())
+
+
+class FileLock:
+    """A lock that one process holds at a time; the system takes it back when the process ends.
+
+    Args:
+        path: The file that stands for the lock; it is removed when the lock is released.
+        seconds: How long to wait for another process that holds the lock before
+            ``BlockingIOError`` is raised.
+    """
+
+    def __init__(self, path: Path, seconds: float = 0.0) -> None:
+        self._path = path
+        until = time.monotonic() + seconds
+        while True:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(self._descriptor)
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(_PAUSE)
+                continue
+            except OSError:
+                return  # a file system without locks
+            # The process before may have removed the file after it was opened here.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(self._descriptor), path.stat()):
+                    return
+            os.close(self._descriptor)
+
+    def close(self) -> None:
+        """Release the lock."""
+        with suppress(OSError):
+            self._path.unlink()
+        with suppress(OSError):
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # worker processes have it open too
+        os.close(self._descriptor)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock of a file."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+    return False
 
 
 def load_json(content: bytes | str) -> Any:

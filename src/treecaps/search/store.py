@@ -9,11 +9,9 @@ An index may come from anybody. Nothing of it is believed, checksums included: w
 file can compute them again.
 """
 
-import fcntl
 import json
 import os
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from functools import cache
@@ -25,7 +23,7 @@ from numpy.typing import NDArray
 
 from treecaps.chunks import chunked
 from treecaps.errors import SearchError, tell
-from treecaps.files import atomic_path, check_regular, load_json
+from treecaps.files import FileLock, atomic_path, check_regular, load_json
 from treecaps.hashing import digest_fields
 
 FORMAT = 1
@@ -314,7 +312,7 @@ def open_to_write(path: Path, about: dict[str, Any]) -> Iterator[Store]:
         path: The file.
         about: What a new index says of itself.
     """
-    with _lock(path):
+    with closing(_lock(path)):
         if not path.exists():
             with _told(path, "write"):
                 _create(path, about)
@@ -377,47 +375,18 @@ def _check_head(path: Path, connection: sqlite3.Connection) -> None:
         )
 
 
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Let nobody else write.
+def _lock(path: Path) -> FileLock:
+    """Take the lock that lets nobody else write.
 
-    The lock is a file beside: SQLite would lose its own locks when its file is closed here.
+    It is a file beside: SQLite would lose its own locks when its file is closed here.
     """
-    name = path.with_name(f"{path.name}.lock")
     with _told(path, "write"):
-        descriptor = _wait_for(name, path)
-    try:
-        yield
-    finally:
-        name.unlink(missing_ok=True)
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # workers have it open too
-        os.close(descriptor)
-
-
-def _wait_for(name: Path, path: Path) -> int:
-    until = time.monotonic() + _LOCK_PATIENCE
-    while True:
-        descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The one before may have removed the name after this was opened.
-            if _is(name, descriptor):
-                return descriptor
+            return FileLock(path.with_name(f"{path.name}.lock"), _LOCK_PATIENCE)
         except BlockingIOError:
-            if time.monotonic() > until:
-                os.close(descriptor)
-                raise SearchError(
-                    f"another treecaps is writing {path}; try again when it is done"
-                ) from None
-            time.sleep(0.05)
-        os.close(descriptor)
-
-
-def _is(name: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(name.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
+            raise SearchError(
+                f"another treecaps is writing {path}; try again when it is done"
+            ) from None
 
 
 @contextmanager

@@ -1,13 +1,11 @@
 """The folder that a training writes into: what may be there before, and what it holds after."""
 
-import fcntl
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from treecaps.errors import ModelError, UsageError, tell
-from treecaps.files import load_json, read_regular_file
+from treecaps.files import FileLock, is_locked, load_json, read_regular_file
 from treecaps.models.files import MAX_JSON_BYTES
 from treecaps.models.trained import CONFIG, is_config
 from treecaps.training.checkpoint import STATE, holds_state, remove_state
@@ -26,7 +24,7 @@ def check(folder: Path, *, resume: bool, overwrite: bool) -> None:
     try:
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"{folder} is a file; name a folder with --out")
-        if _is_locked(folder):
+        if is_locked(folder / _LOCK):
             raise _busy(folder)
         if folder.is_dir():
             _check_contents(folder, resume=resume, overwrite=overwrite)
@@ -39,52 +37,17 @@ def claim(folder: Path, *, resume: bool, overwrite: bool) -> Iterator[None]:
     """Hold a folder to write into; an older model stays until a new one is there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = _lock(folder)
+        lock = FileLock(folder / _LOCK)
+    except BlockingIOError:
+        raise _busy(folder) from None
     except OSError as error:
         raise _cannot_write(folder, error) from None
-    try:
+    with closing(lock):
         _check_contents(folder, resume=resume, overwrite=overwrite)
         if overwrite:
             remove_state(folder / CHECKPOINT)
             _remove_logs(folder / LOGS)
         yield
-    finally:
-        with suppress(OSError):
-            (folder / _LOCK).unlink()
-        os.close(lock)
-
-
-def _lock(folder: Path) -> int:
-    """Take the folder's lock file; the system gives it back when the process ends, however."""
-    while True:
-        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            raise _busy(folder) from None
-        except OSError:
-            return lock  # a file system without locks
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(lock), os.stat(folder / _LOCK)):
-                return lock
-        os.close(lock)  # it was removed by a training that ended just now
-
-
-def _is_locked(folder: Path) -> bool:
-    try:
-        lock = os.open(folder / _LOCK, os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(lock)
-    return False
 
 
 def _busy(folder: Path) -> UsageError:
