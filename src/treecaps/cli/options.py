@@ -46,22 +46,26 @@ class LazyChoice(_ParamType):
         return self._choice.convert(value, param, ctx)
 
 
-def to_bytes(_: click.Context, __: click.Parameter, value: float) -> int:
-    """Make bytes of megabytes."""
+def _to_bytes(_: click.Context, __: click.Parameter, value: float) -> int:
     if math.isnan(value):
         raise click.BadParameter("not a number")
     return int(value * _MEGABYTE)
 
 
-max_bytes_option = click.option(
-    "--max-mb",
-    "max_bytes",
-    type=click.FloatRange(min=0, min_open=True, max=1000),
-    default=10,
-    show_default=True,
-    callback=to_bytes,
-    help="Refuse larger programs.",
-)
+def max_mb_option(megabytes: float, help: str) -> Callable[[Command], Command]:
+    """Make the option that bounds what is read; the command gets ``max_bytes``."""
+    return click.option(
+        "--max-mb",
+        "max_bytes",
+        type=click.FloatRange(min=0, min_open=True, max=1000),
+        default=megabytes,
+        show_default=True,
+        callback=_to_bytes,
+        help=help,
+    )
+
+
+max_bytes_option = max_mb_option(10, "Refuse larger programs.")
 
 
 def program_options(command: Command) -> Command:

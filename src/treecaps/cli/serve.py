@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from treecaps.cli.options import model_option, to_bytes, workers_option
+from treecaps.cli.options import max_mb_option, model_option, workers_option
 from treecaps.cli.output import say
 from treecaps.server.limits import Limits
 
@@ -26,15 +26,7 @@ _DEFAULTS = Limits()
     show_default=True,
     help="The port to listen on; 0 for any that is free.",
 )
-@click.option(
-    "--max-mb",
-    "max_bytes",
-    type=click.FloatRange(min=0, min_open=True, max=1000),
-    default=_DEFAULTS.max_bytes / 1e6,
-    show_default=True,
-    callback=to_bytes,
-    help="Refuse larger requests.",
-)
+@max_mb_option(_DEFAULTS.max_bytes / 1e6, "Refuse larger requests.")
 @click.option(
     "--max-nodes",
     type=click.IntRange(min=1),
