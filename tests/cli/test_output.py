@@ -94,3 +94,12 @@ def test_json_has_no_lone_surrogates(capfd: pytest.CaptureFixture[str]) -> None:
         "\ufffd": ["a\ufffd", {"b": ["\ufffd", 1]}],
         "c": "größer \u2028\n\N{SNAIL}",
     }
+
+
+def test_a_table_says_what_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    table = output.new_table("name")
+    output.add_row(table, "first")
+    for more, said in ((-1, ""), (0, ""), (1234, "... and 1,234 more names; --json has them all")):
+        output.say_table(table, more, "names")
+        *_, last = capsys.readouterr().out.splitlines()
+        assert last == said

@@ -8,14 +8,7 @@ import click
 
 from treecaps.cli.inputs import build_corpus
 from treecaps.cli.options import cache_option, json_option, parser_options, workers_option
-from treecaps.cli.output import (
-    add_row,
-    new_table,
-    progress,
-    say,
-    say_json,
-    say_table,
-)
+from treecaps.cli.output import add_row, new_table, progress, say_json, say_table
 
 _ROWS = 40
 
@@ -115,9 +108,7 @@ def _print_classes(classes: dict[str, int]) -> None:
     table = new_table("class", "programs", numbers=("programs",))
     for name, count in list(classes.items())[:_ROWS]:
         add_row(table, name, f"{count:,}")
-    say_table(table)
-    if len(classes) > _ROWS:
-        say(f"... and {len(classes) - _ROWS} more classes; --json has them all")
+    say_table(table, len(classes) - _ROWS, "classes")
 
 
 def _print_failures(failures: list[dict[str, Any]]) -> None:
@@ -126,9 +117,7 @@ def _print_failures(failures: list[dict[str, Any]]) -> None:
     table = new_table("failed", "why", "first", numbers=("failed",))
     for failure in failures[:_ROWS]:
         add_row(table, f"{failure['programs']:,}", failure["message"], failure["ids"][0])
-    say_table(table)
-    if len(failures) > _ROWS:
-        say(f"... and {len(failures) - _ROWS} more reasons; --json has them all")
+    say_table(table, len(failures) - _ROWS, "reasons")
 
 
 def _print_copies(copies: dict[str, Any]) -> None:

@@ -14,9 +14,9 @@ from treecaps.cli.output import (
     note,
     note_passed_over,
     progress,
-    say,
     say_json,
     say_table,
+    tell_more,
 )
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _print(
         others = failure["programs"] - 1
         fail(failure["ids"][0], failure["message"] + (f" (and {others:,} more)" if others else ""))
     if len(scores.failures) > _ROWS:
-        note(f"... and {len(scores.failures) - _ROWS} more reasons; --json has them all")
+        note(tell_more(len(scores.failures) - _ROWS, "reasons"))
 
 
 def _print_classes(scores: "Evaluation") -> None:
@@ -181,9 +181,7 @@ def _print_classes(scores: "Evaluation") -> None:
     for score in sorted(scores.classes, key=lambda score: score.f1)[:_ROWS]:
         figures = (f"{value:.2f}" for value in (score.precision, score.recall, score.f1))
         add_row(table, score.label, f"{score.programs:,}", *figures)
-    say_table(table)
-    if len(scores.classes) > _ROWS:
-        say(f"... and {len(scores.classes) - _ROWS} more classes; --json has them all")
+    say_table(table, len(scores.classes) - _ROWS, "classes")
 
 
 def _print_mistakes(scores: "Evaluation") -> None:
@@ -193,6 +191,4 @@ def _print_mistakes(scores: "Evaluation") -> None:
     table = new_table("most confused", "taken for", "programs", numbers=("programs",))
     for label, answer, count in mistakes[:_MISTAKES]:
         add_row(table, label, answer, f"{count:,}")
-    say_table(table)
-    if len(mistakes) > _MISTAKES:
-        say(f"... and {len(mistakes) - _MISTAKES} more pairs; --json has them all")
+    say_table(table, len(mistakes) - _MISTAKES, "pairs")

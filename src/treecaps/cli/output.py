@@ -71,19 +71,32 @@ def add_row(table: "Table", *cells: str) -> None:
     table.add_row(*map(to_one_line, cells))
 
 
-def say_table(table: "Table") -> None:
-    """Print a table, as wide as it needs to be where nobody looks."""
+def say_table(table: "Table", more: int = 0, what: str = "rows") -> None:
+    """Print a table, as wide as it needs to be where nobody looks.
+
+    Args:
+        table: What to print.
+        more: How many rows were left out, if any; ``--json`` must have them.
+        what: What these rows are.
+    """
     from rich.console import Console
 
     # Cells hold other people's words: no markup, no emoji codes.
     console = Console(markup=False, emoji=False, highlight=False)
     if console.is_terminal:
         console.print(table)
-        return
-    console.width = sys.maxsize
-    with console.capture() as captured:
-        console.print(table)
-    say_lines(line.rstrip() for line in captured.get().splitlines())
+    else:
+        console.width = sys.maxsize
+        with console.capture() as captured:
+            console.print(table)
+        say_lines(line.rstrip() for line in captured.get().splitlines())
+    if more > 0:
+        say(tell_more(more, what))
+
+
+def tell_more(more: int, what: str) -> str:
+    """Say that more of something is left out, which ``--json`` has."""
+    return f"... and {more:,} more {what}; --json has them all"
 
 
 def new_table(*columns: str, numbers: tuple[str, ...] = ()) -> "Table":

@@ -6,14 +6,7 @@ import click
 
 from treecaps.cli.inputs import build_corpus, tell_failures
 from treecaps.cli.options import cache_option, json_option, parser_options, workers_option
-from treecaps.cli.output import (
-    add_row,
-    new_table,
-    progress,
-    say,
-    say_json,
-    say_table,
-)
+from treecaps.cli.output import add_row, new_table, progress, say, say_json, say_table
 from treecaps.errors import DataError
 from treecaps.vectors import METHODS
 
@@ -135,9 +128,7 @@ def neighbours(file: Path, kinds: tuple[str, ...], top: int, as_json: bool) -> N
         near = (f"{other} {cosine:.2f}" for other, cosine in vectors.neighbours(kind, top))
         count = vectors.counts[vectors.vocabulary.number(kind)]
         add_row(table, kind, f"{count:,}", ", ".join(near))
-    say_table(table)
-    if len(shown) < len(chosen):
-        say(f"... and {len(chosen) - len(shown):,} more kinds; --json has them all")
+    say_table(table, len(chosen) - len(shown), "kinds")
 
 
 @command.command("plot")
