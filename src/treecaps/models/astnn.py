@@ -23,7 +23,7 @@ class ASTNNConfig(NetworkConfig):
 
     encoded: int = option(128, "the size of a statement's vector")
     hidden: int = option(100, "the size of the GRU's state, in each direction")
-    dropout: float = option(0.0, "share of a program's vector left out in training")
+    dropout: float = option(0.0, "share of a program's vector left out in training", ge=0, lt=1)
 
     def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
         """Share the subtrees of statements."""

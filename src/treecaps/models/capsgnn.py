@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -29,16 +28,16 @@ _CHILD = EDGES.index("Child")
 class CapsGNNConfig(NetworkConfig):
     """What a CapsGNN is made of."""
 
-    GREATEST: ClassVar = {"layers": 100, "graph_iterations": 1000, "class_iterations": 1000}
-
-    layers: int = option(3, "layers of graph convolution, each of which gives node capsules")
+    layers: int = option(
+        3, "layers of graph convolution, each of which gives node capsules", le=100
+    )
     channels: int = option(4, "capsules of a node in each layer")
     capsule_size: int = option(8, "the size of a node's capsule")
     graph_capsules: int = option(16, "capsules of a program")
     graph_size: int = option(8, "the size of a program's capsule")
     class_size: int = option(8, "the size of a class capsule")
-    graph_iterations: int = option(3, "iterations of routing to the capsules of a program")
-    class_iterations: int = option(3, "iterations of routing to the class capsules")
+    graph_iterations: int = option(3, "iterations of routing to the capsules of a program", le=1000)
+    class_iterations: int = option(3, "iterations of routing to the class capsules", le=1000)
 
     def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
         """Keep all nodes and their edges."""

@@ -29,7 +29,7 @@ class DTBCNNConfig(NetworkConfig):
 
     convolutions: tuple[int, ...] = option((128,), "sizes of the convolution layers")
     hidden: int = option(128, "the size of the hidden layer")
-    dropout: float = option(0.0, "share of the hidden layer left out in training")
+    dropout: float = option(0.0, "share of the hidden layer left out in training", ge=0, lt=1)
 
     def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
         """Keep all nodes and their edges."""

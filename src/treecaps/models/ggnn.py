@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -23,11 +22,9 @@ from treecaps.syntax.tree import Tree
 class GGNNConfig(NetworkConfig):
     """What a GGNN is made of."""
 
-    GREATEST: ClassVar = {"steps": 1000}
-
     hidden: int = option(64, "the size of a node's state")
-    steps: int = option(4, "how often nodes hear of their neighbours")
-    dropout: float = option(0.0, "share of a program's vector left out in training")
+    steps: int = option(4, "how often nodes hear of their neighbours", le=1000)
+    dropout: float = option(0.0, "share of a program's vector left out in training", ge=0, lt=1)
 
     def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
         """Keep all nodes and their edges."""

@@ -24,12 +24,10 @@ from treecaps.syntax.tree import Tree
 class LinearConfig(NetworkConfig):
     """What a linear machine is made of."""
 
-    LEAST: ClassVar = {"features": 0}
-    GREATEST: ClassVar = {"features": 1 << 40}
     FEATURE: ClassVar[Feature]
 
     penalty: float = option(1.0, "C, what mistakes cost beside large weights")
-    features: int = option(0, "how many features are known; found in training")
+    features: int = option(0, "how many features are known; found in training", ge=0, le=1 << 40)
 
     @property
     def sees_names(self) -> bool:

@@ -29,7 +29,7 @@ class TBCNNConfig(NetworkConfig):
         "one", "take maxima over a program as one, or of its top, lower left and lower right"
     )
     hidden: int = option(128, "the size of the hidden layer")
-    dropout: float = option(0.0, "share of the hidden layer left out in training")
+    dropout: float = option(0.0, "share of the hidden layer left out in training", ge=0, lt=1)
 
     def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
         """Share the windows of trees."""

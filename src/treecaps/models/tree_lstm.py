@@ -21,7 +21,7 @@ class TreeLSTMConfig(NetworkConfig):
     """What a Tree-LSTM is made of."""
 
     hidden: int = option(128, "the size of a memory cell")
-    dropout: float = option(0.0, "share of a program's vector left out in training")
+    dropout: float = option(0.0, "share of a program's vector left out in training", ge=0, lt=1)
 
     def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
         """Share whole subtrees."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -37,39 +37,32 @@ _TOKEN_PACE = 10.0
 class TreeCapsConfig(NetworkConfig):
     """What a TreeCaps network is made of."""
 
-    LEAST: ClassVar = {"window_depth": 2, "secondary": 0, "token_channels": 0, "windows": 0}
-    GREATEST: ClassVar = {
-        "window_depth": 1000,
-        "static_iterations": 1000,
-        "code_iterations": 1000,
-    }
-
     hidden: tuple[int, ...] = option((), "sizes of the convolution layers before the capsules")
     residual: bool = option(
         False, "add to what a hidden layer says of a node what was said before, if sizes agree"
     )
-    window_depth: int = option(2, "d, the depth of a convolution window")
+    window_depth: int = option(2, "d, the depth of a convolution window", ge=2, le=1000)
     channels: int = option(128, "V', the outputs of a convolution slice")
     slices: int = option(8, "epsilon, the convolution slices of the capsule layer")
     capsule_size: int = option(8, "D_pvc, the size of a primary capsule")
     statics: int = option(2, "a, the static capsules (of each channel, if routed by channel)")
     routed: int | None = option(None, "b, how many of the longest capsules are routed; all if none")
-    static_iterations: int = option(1, "r, the iterations of variable-to-static routing")
+    static_iterations: int = option(1, "r, the iterations of variable-to-static routing", le=1000)
     per_channel: bool = option(True, "route each channel by itself")
     distinct_starts: bool = option(False, "let equal capsules fill one place among the starts")
     pooling: Literal["routing", "max"] = option("routing", "how static capsules come about")
     counts: Literal["exact", "log"] = option("exact", "multiplicities m as they are, or 1 + ln m")
     gated: bool = option(False, "weigh multiplicities by a learned gate of the window")
-    secondary: int = option(0, "secondary capsules between the static and the code capsules")
+    secondary: int = option(0, "secondary capsules between the static and the code capsules", ge=0)
     secondary_size: int = option(8, "the size of a secondary capsule")
     code_size: int = option(8, "D_cc, the size of a code capsule")
-    code_iterations: int = option(1, "t, the iterations of dynamic routing")
+    code_iterations: int = option(1, "t, the iterations of dynamic routing", le=1000)
     squash: Literal["sabour", "printed"] = option("sabour", "the form of squash")
     token_channels: int = option(
-        0, "channels of capsules of tokens and of up to three neighbours, if any are seen"
+        0, "channels of capsules of tokens and of up to three neighbours, if any are seen", ge=0
     )
     token_features: int = option(20_000, "how many tokens and runs are known, if any are seen")
-    windows: int = option(0, "how many windows a decoder rebuilds; there is none if 0")
+    windows: int = option(0, "how many windows a decoder rebuilds; there is none if 0", ge=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -11,6 +11,7 @@ from torch import Tensor
 from treecaps.data.distinct import Longs
 from treecaps.errors import UsageError
 from treecaps.models.network import Network
+from treecaps.models.options import check_bounds
 from treecaps.models.trained import TrainedModel
 from treecaps.nn.batch import Batch
 from treecaps.syntax.tree import Tree
@@ -47,6 +48,9 @@ class Task:
     """Whether programs without a label are left out, and there must be two classes."""
     min_programs: ClassVar[int] = 1
     """How many programs of a class stay in each part when validation data are split off."""
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
 
     # What is learned from what.
 

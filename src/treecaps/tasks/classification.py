@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from treecaps.errors import UsageError
 from treecaps.models.engine import Floats
 from treecaps.models.network import Answer, Network
 from treecaps.models.options import option
@@ -40,16 +39,11 @@ class Classification(Task):
     sections: ClassVar[tuple[Section, ...]] = ("confusion", "mistakes", "map")
 
     cross_entropy_weight: float = option(
-        0.0, "weight of the cross-entropy of the capsules' lengths beside the margin loss"
+        0.0, "weight of the cross-entropy of the capsules' lengths beside the margin loss", ge=0
     )
     reconstruction: float = option(
-        0.0, "scale of the decoder's gradient into the encoder; the decoder learns anyway"
+        0.0, "scale of the decoder's gradient into the encoder; the decoder learns anyway", ge=0
     )
-
-    def __post_init__(self) -> None:
-        for name in ("cross_entropy_weight", "reconstruction"):
-            if (value := getattr(self, name)) < 0:
-                raise UsageError(f"{name} must be at least 0, not {value}")
 
     def training_step(
         self, network: Network, batch: Batch, target: Tensor

@@ -133,15 +133,11 @@ class Similarity(Task):
     min_programs: ClassVar = 2
 
     temperature: float = option(
-        0.1, "temperature of the contrastive loss; the lower, the more the hardest negatives count"
+        0.1,
+        "temperature of the contrastive loss; the lower, the more the hardest negatives count",
+        gt=0,
     )
-    samples_per_class: int = option(8, "programs of a class that a batch has together")
-
-    def __post_init__(self) -> None:
-        if self.temperature <= 0:
-            raise UsageError(f"temperature must be above 0, not {self.temperature}")
-        if self.samples_per_class < 2:
-            raise UsageError(f"samples_per_class must be at least 2, not {self.samples_per_class}")
+    samples_per_class: int = option(8, "programs of a class that a batch has together", ge=2)
 
     def check_network(self, network: type[Network]) -> None:
         """Complain of an architecture without embeddings."""

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from treecaps.errors import UsageError
-from treecaps.models.config import MOST
-from treecaps.models.options import option
+from treecaps.models.options import check_bounds, option
 
 _FEW = 2000
 
@@ -27,14 +25,14 @@ class TrainingConfig:
         30, "how often the training data are gone through; if none, the fewer they are the oftener"
     )
     batch_size: int = option(16, "programs a step")
-    learning_rate: float = option(1e-3, "the learning rate of RAdam at the beginning")
+    learning_rate: float = option(1e-3, "the learning rate of RAdam at the beginning", gt=0)
     token_rate: float | None = option(
-        None, "how many times faster the vectors of sub-tokens learn; if none, 20 to 2 times"
+        None, "how many times faster the vectors of sub-tokens learn; if none, 20 to 2 times", gt=0
     )
     decay: Literal["cosine", "none"] = option(
         "cosine", "how the learning rate goes down: along a cosine to zero, or not"
     )
-    weight_decay: float = option(0.0, "decoupled weight decay")
+    weight_decay: float = option(0.0, "decoupled weight decay", ge=0, le=1_000_000)
     patience: int | None = option(
         None, "stop after so many epochs in a row that were no better on validation data"
     )
@@ -43,39 +41,32 @@ class TrainingConfig:
     )
     freeze_vectors: bool = option(False, "keep the node vectors as they begin")
     window_dropout: float | None = option(
-        0.0, "share of a program's windows that a step leaves out; if none, 0.5 to 0.1"
+        0.0, "share of a program's windows that a step leaves out; if none, 0.5 to 0.1", ge=0, lt=1
     )
     tokenless: float | None = option(
-        0.0, "share of the programs that a step sees without capsules of tokens; if none, 0.5 to 0"
+        0.0,
+        "share of the programs that a step sees without capsules of tokens; if none, 0.5 to 0",
+        ge=0,
+        lt=1,
     )
     rename: float = option(
-        0.0, "share of the programs that an epoch sees blind: without their names and comments"
+        0.0,
+        "share of the programs that an epoch sees blind: without their names and comments",
+        ge=0,
+        le=1,
     )
     rewrite: float = option(
-        0.0, "share of the programs that an epoch sees written in another way that means the same"
+        0.0,
+        "share of the programs that an epoch sees written in another way that means the same",
+        ge=0,
+        le=1,
     )
-    val_share: float = option(0.1, "share of each class for validation, where no other data are")
+    val_share: float = option(
+        0.1, "share of each class for validation, where no other data are", ge=0, lt=1
+    )
 
     def __post_init__(self) -> None:
-        for name, value, least in (
-            ("epochs", 1 if self.epochs is None else self.epochs, 1),
-            ("batch_size", self.batch_size, 1),
-            ("patience", 1 if self.patience is None else self.patience, 1),
-            ("weight_decay", self.weight_decay, 0),
-        ):
-            if value < least:
-                raise UsageError(f"{name} must be at least {least}, not {value}")
-            if value > MOST:
-                raise UsageError(f"{name} must be at most {MOST:,}")
-        for name in ("learning_rate", "token_rate"):
-            if (rate := getattr(self, name)) is not None and rate <= 0:
-                raise UsageError(f"{name} must be above 0, not {rate}")
-        for name in ("rename", "rewrite"):
-            if not 0 <= (share := getattr(self, name)) <= 1:
-                raise UsageError(f"{name} must be at least 0 and at most 1, not {share}")
-        for name in ("window_dropout", "tokenless", "val_share"):
-            if (share := getattr(self, name)) is not None and not 0 <= share < 1:
-                raise UsageError(f"{name} must be at least 0 and below 1, not {share}")
+        check_bounds(self)
 
     def for_programs(self, programs: int, epochs: float) -> "Schedule":
         """Return what is chosen by the number of training programs, where it is not set.
