@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import treecaps
+from treecaps._version import __version__
 
 
 def origin() -> dict[str, str]:
@@ -21,6 +21,6 @@ def origin() -> dict[str, str]:
     return {
         "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words]),
         "commit": commit.stdout.strip(),
-        "treecaps": treecaps.__version__,
+        "treecaps": __version__,
         "python": platform.python_version(),
     }

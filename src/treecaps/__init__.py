@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from treecaps._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from treecaps.data.corpus import Corpus, DamagedCorpusError
     from treecaps.data.dataset import DataSet
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     from treecaps.training.trainer import train
     from treecaps.vectors.kind_vectors import KindVectors
     from treecaps.vectors.learn import learn_vectors
-
-__version__ = "0.1.0"
 
 # Loaded when first used, so that the command line starts at once.
 _HOMES = {

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import click
 
-from treecaps import __version__
+from treecaps._version import __version__
 from treecaps.cli.output import note
 from treecaps.errors import MissingExtraError, TreeCapsError, tell
 from treecaps.text import to_one_line

@@ -56,7 +56,7 @@ def command(
     OUT/TABLE.md and OUT/TABLE.html, or with --quick, which takes one seed, OUT/TABLE-quick.md and
     OUT/TABLE-quick.html.
     """
-    import treecaps
+    from treecaps._version import __version__
     from treecaps.models.engine import set_num_threads
     from treecaps.models.files import write_files
     from treecaps.nn.memory import keep_memory
@@ -81,7 +81,7 @@ def command(
     facts = {
         "frontends": ", ".join(f"{one.name} {frontend or one.frontend}" for one in columns),
         "seeds": len(trials),
-        "treecaps": treecaps.__version__,
+        "treecaps": __version__,
     }
     figures: Figures = {}
     # What others are finished belongs on the page too.

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-import treecaps
+from treecaps._version import __version__
 from treecaps.data.dataset import DataSet
 from treecaps.data.parallel import SCHEMA, Batch, parse_in_batches
 from treecaps.errors import DataError, Failure, tell
@@ -90,7 +90,7 @@ class Corpus(Sequence[Tree]):
         parser = get_frontend(frontend, comments=comments)
         made_by = {
             "format": FORMAT,
-            "treecaps": treecaps.__version__,
+            "treecaps": __version__,
             "frontend": frontend,
             "comments": comments,
             "versions": parser.versions(),

@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-import treecaps
+from treecaps._version import __version__
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, ModelError, UsageError
@@ -139,7 +139,7 @@ class TrainedModel:
         }
         config = {
             "format": FORMAT,
-            "treecaps": treecaps.__version__,
+            "treecaps": __version__,
             "task": self.task,
             "model": architecture_of(self.config),
             "network": to_json(self.config),

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import treecaps
+from treecaps._version import __version__
 from treecaps.data.corpus import Corpus
 from treecaps.data.dataset import DataSet
 from treecaps.errors import DataError, TreeCapsError
@@ -142,7 +142,7 @@ class Reproduction:
             "frontend": self.frontend_of(cell.row, cell.column),
             "quick": self.quick,
             "data": [_fingerprint(self._find(cell.column, part)) for part in ("train", "test")],
-            "treecaps": treecaps.__version__,
+            "treecaps": __version__,
         }
 
     def frontend_of(self, row: Row, column: Column) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-import treecaps
+from treecaps._version import __version__
 from treecaps.errors import Failure, ProgramError, SearchError, UsageError
 from treecaps.inference.embed import Embedder, Vectors
 from treecaps.inference.pieces import Piece
@@ -90,7 +90,7 @@ def update_index(
         raise UsageError(f"{folder} holds no programs in a known language: nothing to index")
     embedder = embedder or Embedder(model)
     about = {
-        "treecaps": treecaps.__version__,
+        "treecaps": __version__,
         "model": model_name(model),
         "fingerprint": fingerprint(embedder),
         "functions": functions,

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-import treecaps
+from treecaps._version import __version__
 from treecaps.errors import TreeCapsError
 from treecaps.pages.document import STYLE
 from treecaps.server import schema
@@ -62,7 +62,7 @@ def create_app(engine: Engine, metrics: Metrics, name: str) -> FastAPI:
     """
     app = FastAPI(
         title="treecaps",
-        version=treecaps.__version__,
+        version=__version__,
         description="What programs do, told from their syntax trees.",
         docs_url=None,
         redoc_url=None,
@@ -138,7 +138,7 @@ def _add_answers(app: FastAPI, engine: Engine) -> None:
 def _add_rest(app: FastAPI, engine: Engine, metrics: Metrics, name: str) -> None:
     limits = engine.limits
     about = {
-        "treecaps": treecaps.__version__,
+        "treecaps": __version__,
         "model": name,
         "labels": list(engine.model.labels),
         "languages": sorted(LANGUAGES),

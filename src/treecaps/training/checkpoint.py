@@ -9,7 +9,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-import treecaps
+from treecaps._version import __version__
 from treecaps.errors import ModelError, UsageError
 from treecaps.files import load_json, read_regular_file
 from treecaps.hashing import digest
@@ -75,7 +75,7 @@ class Checkpoint:
         state = parse_json(read_file(path, _AGAIN), path, _AGAIN)
         if not _is_state(state):
             raise ModelError(f"{path} is no state of a training; {_AGAIN}")
-        if state.get("format") != FORMAT or state.get("treecaps") != treecaps.__version__:
+        if state.get("format") != FORMAT or state.get("treecaps") != __version__:
             raise ModelError(f"{path} was written by another version of treecaps; {_AGAIN}")
         refuse_other(self.folder.parent, state.get("run"), self.run)
         self._members = state["members"]
@@ -103,7 +103,7 @@ class Checkpoint:
         return to_json_bytes(
             {
                 "format": FORMAT,
-                "treecaps": treecaps.__version__,
+                "treecaps": __version__,
                 "run": self.run,
                 "members": self._members,
             }

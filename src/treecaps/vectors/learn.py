@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-import treecaps
+from treecaps._version import __version__
 from treecaps.data.corpus import Corpus
 from treecaps.data.forest import Floats, Forest
 from treecaps.data.vocabulary import Vocabulary
@@ -81,7 +81,7 @@ def learn_vectors(
         method=method,
         data=trees.name if isinstance(trees, Corpus) else "",
         seed=seed,
-        version=treecaps.__version__,
+        version=__version__,
     )
 
 
