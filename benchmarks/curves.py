@@ -10,7 +10,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from treecaps.pictures import check_picture, write_picture
+from treecaps.rendering.pictures import check_picture, write_picture
 
 PANELS = {
     "loss": "loss on training programs",

@@ -36,7 +36,7 @@ from treecaps.models.trained import TrainedModel, load
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
 from treecaps.nn.memory import keep_memory
-from treecaps.pictures import check_picture, write_picture
+from treecaps.rendering.pictures import check_picture, write_picture
 from treecaps.syntax.edges import find_edges
 from treecaps.syntax.functions import find_functions
 from treecaps.syntax.statements import begin_statements

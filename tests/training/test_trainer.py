@@ -19,7 +19,7 @@ from treecaps.errors import DataError, ModelError, TrainingError, UsageError
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
-from treecaps.report.page import Report
+from treecaps.rendering.report import Report
 from treecaps.syntax.blind import blind
 from treecaps.syntax.parse import parse_code
 from treecaps.syntax.tree import Tree

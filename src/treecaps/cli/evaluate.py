@@ -65,7 +65,7 @@ def command(
     are not in it; they are counted beside.
     """
     if confusion:
-        from treecaps.pictures import check_picture
+        from treecaps.rendering.pictures import check_picture
 
         check_picture(confusion)
     from treecaps.data.corpus import Corpus
@@ -110,7 +110,7 @@ def command(
     scores, parse_ms = score(blind=False)
     other = score(blind=True)[0] if blind else None
     if confusion:
-        from treecaps.inference.pictures import draw_confusion
+        from treecaps.rendering.confusion import draw_confusion
 
         draw_confusion(scores, confusion, title=f"{folder.resolve().name} on {path.name}")
     if as_json:

@@ -75,7 +75,7 @@ def command(
         raise DataError(f"{path}: {program.message}")
     found = explain(load(folder), program, label=label, method=method, dimensions=perturb)
     if html:
-        from treecaps.explanation.page import to_html
+        from treecaps.rendering.explanation import to_html
 
         try:
             # Names of files need not be text.

@@ -60,7 +60,7 @@ def command(
     from treecaps.models.engine import set_num_threads
     from treecaps.models.files import write_files
     from treecaps.nn.memory import keep_memory
-    from treecaps.reproduction.page import Figures, notes, to_html, to_markdown
+    from treecaps.rendering.reproduction import Figures, notes, to_html, to_markdown
     from treecaps.reproduction.plan import TABLES, choose_rows
     from treecaps.reproduction.run import Cell, Reproduction
 

@@ -144,7 +144,7 @@ def plot(file: Path, out: Path) -> None:
     from treecaps.vectors.kind_vectors import KindVectors
 
     vectors = KindVectors.load(file)
-    from treecaps.vectors.picture import draw_vectors  # slow to load
+    from treecaps.rendering.vectors import draw_vectors  # slow to load
 
     draw_vectors(vectors, out)
     say(str(out))

@@ -1,1 +1,1 @@
-"""What a trained model says of programs: answers, scores, and pictures of them."""
+"""What a trained model says of programs: answers and scores."""

@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 
 from treecaps._version import __version__
 from treecaps.errors import TreeCapsError
-from treecaps.pages.document import STYLE
+from treecaps.rendering.docs import to_page
+from treecaps.rendering.document import STYLE
 from treecaps.server import schema
-from treecaps.server.docs import to_page
 from treecaps.server.engine import Engine
 from treecaps.server.limits import RefusedError
 from treecaps.server.metrics import Metrics

@@ -21,7 +21,7 @@ from treecaps.errors import TrainingError, UsageError
 from treecaps.models.files import to_json_bytes, write_files
 from treecaps.models.settings import to_json
 from treecaps.models.trained import TrainedModel, spell_parser
-from treecaps.report.page import Report
+from treecaps.rendering.report import Report
 from treecaps.syntax.blind import blind
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.rewrite import rewrite

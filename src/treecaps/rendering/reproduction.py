@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import mean, pstdev
 from typing import Any
 
-from treecaps.pages import charts, document
+from treecaps.rendering import charts, document
 from treecaps.reproduction.plan import Column, Row, Table
 
 Figures = dict[tuple[str, str], list[dict[str, Any]]]

@@ -7,7 +7,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
 from treecaps.inference.evaluate import Evaluation
-from treecaps.pictures import check_picture, write_picture
+from treecaps.rendering.pictures import check_picture, write_picture
 
 _WITH_COUNTS = 30
 """The most classes whose cells still have room for a number."""

@@ -7,7 +7,7 @@ import pytest
 from tests.vectors.examples import java_trees
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, UsageError
-from treecaps.vectors import picture
+from treecaps.rendering.vectors import _place, draw_vectors
 from treecaps.vectors.kind_vectors import KindVectors
 from treecaps.vectors.learn import learn_vectors
 
@@ -22,8 +22,8 @@ def by_chance(names: list[str], size: int = 30) -> KindVectors:
 def test_every_kind_is_named_once_and_pictures_repeat(tmp_path: Path) -> None:
     vectors = learn_vectors(java_trees(), "random")
     first, again = tmp_path / "first.svg", tmp_path / "again.SVG"
-    picture.draw_vectors(vectors, first)
-    picture.draw_vectors(vectors, again)
+    draw_vectors(vectors, first)
+    draw_vectors(vectors, again)
     assert first.read_bytes() == again.read_bytes()
     labels = re.findall(r"<text[^>]*>([^<]*)</text>", first.read_text("utf-8"))
     for kind in vectors.vocabulary.kinds[1:]:
@@ -35,13 +35,13 @@ def test_every_kind_is_named_once_and_pictures_repeat(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kinds", [1, 2, 4, 5])
 def test_few_kinds_and_short_vectors_can_be_drawn(tmp_path: Path, kinds: int, size: int) -> None:
     file = tmp_path / "picture.svg"
-    picture.draw_vectors(by_chance([f"kind_{number}" for number in range(kinds)], size), file)
+    draw_vectors(by_chance([f"kind_{number}" for number in range(kinds)], size), file)
     assert f"kind_{kinds - 1}" in file.read_text()
 
 
 def test_names_are_other_peoples_words(tmp_path: Path) -> None:
     file = tmp_path / "picture.svg"
-    picture.draw_vectors(by_chance(["$x^{$", "<b>&amp;", "a" * 200, '"$"', '"\\"']), file)
+    draw_vectors(by_chance(["$x^{$", "<b>&amp;", "a" * 200, '"$"', '"\\"']), file)
     text = file.read_text("utf-8")
     assert "$x^{$" in text
     assert "&lt;b&gt;&amp;amp;" in text
@@ -54,7 +54,7 @@ def test_labels_cover_neither_labels_nor_points() -> None:
     extents = np.stack([chance.uniform(20, 90, 120), np.full(120, 10.0)], 1)
     taken = np.array([[0.0, 0, 80, 60]])
     bounds = np.array([-50.0, -50, 950, 950])
-    places = picture._place(points, extents, np.arange(120), taken, bounds)
+    places = _place(points, extents, np.arange(120), taken, bounds)
     boxes = [*np.hstack([places, places + extents]), *taken]
     for number, (left, bottom, right, top) in enumerate(boxes[:-1]):
         for other in boxes[number + 1 :]:
@@ -70,6 +70,6 @@ def test_labels_cover_neither_labels_nor_points() -> None:
 def test_other_endings_and_missing_folders_are_refused(tmp_path: Path) -> None:
     vectors = by_chance(["a", "b"])
     with pytest.raises(UsageError, match=r"must end in \.png or \.svg"):
-        picture.draw_vectors(vectors, tmp_path / "picture.pdf")
+        draw_vectors(vectors, tmp_path / "picture.pdf")
     with pytest.raises(DataError, match=r"cannot write .*: there is no folder"):
-        picture.draw_vectors(vectors, tmp_path / "none" / "picture.svg")
+        draw_vectors(vectors, tmp_path / "none" / "picture.svg")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
-from treecaps.pictures import check_picture, write_picture
+from treecaps.rendering.pictures import check_picture, write_picture
 from treecaps.vectors.kind_vectors import KindVectors
 
 Pixels = NDArray[np.float64]

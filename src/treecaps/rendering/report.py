@@ -13,12 +13,12 @@ from torch import Tensor
 
 from treecaps.data.forest import Forest
 from treecaps.explanation.explanation import explain
-from treecaps.explanation.page import to_source
 from treecaps.models.engine import batches
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import Capsules, TreeCaps
-from treecaps.pages import charts
-from treecaps.pages.document import document, table
+from treecaps.rendering import charts
+from treecaps.rendering.document import document, table
+from treecaps.rendering.explanation import to_source
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import Task, get_task
 from treecaps.tasks.base import Section

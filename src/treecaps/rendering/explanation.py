@@ -8,8 +8,8 @@ import numpy as np
 
 from treecaps.explanation.explanation import Explanation
 from treecaps.explanation.perturbation import STEP
-from treecaps.pages.charts import drawing
-from treecaps.pages.document import document
+from treecaps.rendering.charts import drawing
+from treecaps.rendering.document import document
 from treecaps.syntax.tree import Tree
 
 _TOKENS = 5000

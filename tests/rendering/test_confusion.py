@@ -7,8 +7,8 @@ import pytest
 
 from treecaps.errors import DataError, UsageError
 from treecaps.inference.evaluate import Evaluation
-from treecaps.inference.pictures import draw_confusion
-from treecaps.pictures import check_picture
+from treecaps.rendering.confusion import draw_confusion
+from treecaps.rendering.pictures import check_picture
 
 
 def scores_of(labels: list[str]) -> Evaluation:

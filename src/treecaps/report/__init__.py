@@ -1,1 +1,0 @@
-"""The report that a training ends with."""
