@@ -29,11 +29,12 @@ from treecaps.models.architectures import new_network
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.memory import keep_memory
+from treecaps.rendering.training import train
 from treecaps.syntax.tree import Tree
 from treecaps.tasks.similarity import average_precision, map_at_r
 from treecaps.training.prepare import Selection
 from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.trainer import Moment, train
+from treecaps.training.trainer import Moment
 
 Rows = NDArray[np.int64]
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from treecaps.inference.embed import Embedder, Embedding
     from treecaps.inference.evaluate import Evaluation, evaluate
     from treecaps.models.trained import TrainedModel, load
+    from treecaps.rendering.training import train
     from treecaps.syntax.drawing import to_svg
     from treecaps.syntax.edges import find_edges
     from treecaps.syntax.frontends import get_frontend
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from treecaps.syntax.parse import parse_code, parse_file
     from treecaps.syntax.program import Program
     from treecaps.syntax.tree import Tree
-    from treecaps.training.trainer import train
     from treecaps.vectors.kind_vectors import KindVectors
     from treecaps.vectors.learn import learn_vectors
 
@@ -79,7 +79,7 @@ _HOMES = {
     "register": "treecaps.syntax.languages",
     "summarise": "treecaps.data.summary",
     "to_svg": "treecaps.syntax.drawing",
-    "train": "treecaps.training.trainer",
+    "train": "treecaps.rendering.training",
 }
 
 __all__ = [

@@ -26,11 +26,11 @@ from treecaps.models.tbcnn import TBCNN
 from treecaps.models.trained import TrainedModel
 from treecaps.models.tree_lstm import TreeLSTM
 from treecaps.nn.batch import Batch
+from treecaps.rendering.training import train
 from treecaps.syntax.edges import EDGES, find_edges
 from treecaps.syntax.statements import begin_statements
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.trainer import train
 
 QUICK = ("epochs=6", "batch_size=16", "rename=0", "vector_size=6")
 TOKENS = r"\w+|[^\w\s]"

@@ -7,9 +7,9 @@ import pytest
 
 import treecaps
 from tests.training.examples import example_labels, example_trees, small
+from treecaps.rendering.training import train
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import Preset, apply_settings, get_preset
-from treecaps.training.trainer import train
 
 
 def report(folder: Path, preset: Preset, val: tuple[list[Tree], list[str]] | None = None) -> str:

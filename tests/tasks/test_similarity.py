@@ -13,6 +13,7 @@ from treecaps.errors import UsageError
 from treecaps.inference.classify import classify
 from treecaps.inference.embed import Embedder
 from treecaps.models.trained import TrainedModel
+from treecaps.rendering.training import train
 from treecaps.syntax.tree import Tree
 from treecaps.tasks.similarity import (
     Similarity,
@@ -22,7 +23,6 @@ from treecaps.tasks.similarity import (
 )
 from treecaps.training.prepare import prepare
 from treecaps.training.presets import Preset, apply_settings, get_preset
-from treecaps.training.trainer import train
 
 SIMILARITY = ("batch_size=16", "samples_per_class=4", "learning_rate=0.01")
 

@@ -19,16 +19,17 @@ from treecaps.errors import DataError, ModelError, TrainingError, UsageError
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
-from treecaps.rendering.report import Report
+from treecaps.rendering.training import train
 from treecaps.syntax.blind import blind
 from treecaps.syntax.parse import parse_code
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import Classification, Similarity
 from treecaps.training.config import TrainingConfig
+from treecaps.training.facts import TrainingFacts
 from treecaps.training.fitting import Fitting
 from treecaps.training.prepare import change_trees, prepare
 from treecaps.training.presets import Preset
-from treecaps.training.trainer import Interrupted, Moment, train
+from treecaps.training.trainer import Interrupted, Moment
 
 TIMES = ("seconds", "programs_per_second")
 
@@ -272,6 +273,26 @@ def test_a_report_that_is_missing_is_written(tmp_path: Path) -> None:
     assert report.read_text() == page
 
 
+def test_a_report_is_what_the_caller_makes_of_the_facts(tmp_path: Path) -> None:
+    seen: list[TrainingFacts] = []
+
+    def tell(facts: TrainingFacts) -> str:
+        seen.append(facts)
+        return "as the caller likes it"
+
+    model = learn(folder=tmp_path / "model", report=tell)
+    assert (tmp_path / "model" / "report.html").read_text() == "as the caller likes it"
+    (facts,) = seen
+    assert facts.model is model
+    assert len(facts.trees) == len(facts.label) == model.card["data"]["validation"]["programs"]
+    assert [len(one) for one in facts.histories] == [3]
+    assert tuple(facts.names) == model.labels
+    learn(folder=tmp_path / "none", report=None)
+    assert not (tmp_path / "none" / "report.html").exists()
+    learn(folder=tmp_path / "none", resume=True, report=None)
+    assert not (tmp_path / "none" / "report.html").exists()
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -305,24 +326,20 @@ def test_without_a_history_the_report_has_no_curves(
 
 
 @pytest.mark.parametrize("error", [StopError(), KeyboardInterrupt()])
-def test_what_was_stopped_before_its_report_gets_one(
-    error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(self: Report) -> str:
+def test_what_was_stopped_before_its_report_gets_one(error: BaseException, tmp_path: Path) -> None:
+    def stop(facts: TrainingFacts) -> str:
         raise error
 
     learn(seed=1, folder=tmp_path)
-    monkeypatch.setattr(Report, "to_html", stop)
     with pytest.raises(
         Interrupted if isinstance(error, KeyboardInterrupt) else StopError
     ) as caught:
-        learn(folder=tmp_path, overwrite=True)
+        learn(folder=tmp_path, overwrite=True, report=stop)
     kept = TrainedModel.load(tmp_path)
     if isinstance(caught.value, Interrupted):
         assert caught.value.model is not None
         assert same(caught.value.model, kept)
     assert not (tmp_path / "report.html").exists()  # that of the older model has gone
-    monkeypatch.undo()
     seen: list[Moment] = []
     assert same(learn(folder=tmp_path, resume=True, on_step=seen.append), kept)
     assert not seen

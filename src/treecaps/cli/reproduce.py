@@ -60,13 +60,14 @@ def command(
     from treecaps.models.engine import set_num_threads
     from treecaps.models.files import write_files
     from treecaps.nn.memory import keep_memory
+    from treecaps.rendering import report
     from treecaps.rendering.reproduction import Figures, notes, to_html, to_markdown
     from treecaps.reproduction.plan import TABLES, choose_rows
     from treecaps.reproduction.run import Cell, Reproduction
 
     chosen = TABLES[table]
     rows = choose_rows(chosen, [name for names in models for name in names.split(",") if name])
-    work = Reproduction(data, out, quick, frontend)
+    work = Reproduction(data, out, quick, frontend, report.to_html)
     missing = work.missing(chosen.columns)
     for reason in missing.values():
         note(f"treecaps: {reason}")

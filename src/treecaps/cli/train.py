@@ -198,6 +198,7 @@ def command(
     from treecaps.models.engine import set_num_threads
     from treecaps.models.trained import load
     from treecaps.nn.memory import keep_memory
+    from treecaps.rendering.report import to_html
     from treecaps.training import folder
     from treecaps.training.presets import apply_settings, get_preset
     from treecaps.training.trainer import Interrupted, train
@@ -248,6 +249,7 @@ def command(
                 resume=resume,
                 overwrite=overwrite,
                 command=shlex.join(["treecaps", *sys.argv[1:]]),
+                report=to_html,
                 on_prepare=lambda what, share: advance(0.0, f"{what}, {share:.0%}"),
                 on_step=on_step,
                 on_epoch=on_epoch,

@@ -3,9 +3,8 @@
 import html
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +13,6 @@ from torch import Tensor
 from treecaps.data.forest import Forest
 from treecaps.explanation.explanation import explain
 from treecaps.models.engine import batches
-from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import Capsules, TreeCaps
 from treecaps.rendering import charts
 from treecaps.rendering.document import document, table
@@ -22,6 +20,7 @@ from treecaps.rendering.explanation import to_source
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import Task, get_task
 from treecaps.tasks.base import Section
+from treecaps.training.facts import TrainingFacts
 
 _PAIRS = 3
 _MISTAKES = 5
@@ -49,24 +48,13 @@ for (const kind of ['click', 'mouseover'])
 """
 
 
+def to_html(facts: TrainingFacts) -> str:
+    """Return the report of a training."""
+    return _Report(**vars(facts)).to_html()
+
+
 @dataclass(frozen=True)
-class Report:
-    """What a report is made of.
-
-    Args:
-        model: The model that was trained.
-        histories: The figures of each epoch of each network; without them there are no curves.
-        trees: The validation programs.
-        label: Their classes, -1 where the model does not know it.
-        names: The names of the classes.
-    """
-
-    model: TrainedModel
-    histories: Sequence[Sequence[dict[str, Any]]] = field(repr=False)
-    trees: Sequence[Tree] = field(repr=False)
-    label: Tensor = field(repr=False)
-    names: Sequence[str] = field(repr=False)
-
+class _Report(TrainingFacts):
     @cached_property
     def scores(self) -> Tensor:
         """``[B, classes]``, what the model says of the validation programs as they are."""

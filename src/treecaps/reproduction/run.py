@@ -19,6 +19,7 @@ from treecaps.reproduction.memory import forget_peak, peak
 from treecaps.reproduction.plan import Column, Row
 from treecaps.syntax.parse import parse_code
 from treecaps.syntax.program import Program
+from treecaps.training.facts import MakeReport
 from treecaps.training.presets import Preset, apply_settings, get_preset
 from treecaps.training.trainer import Moment, train
 
@@ -61,12 +62,14 @@ class Reproduction:
         out: Where everything goes.
         quick: Whether to take a few programs and epochs, to see that it works.
         frontend: Another front end than those of the paper.
+        report: Makes the report of each training; none by default.
     """
 
     data: Path
     out: Path
     quick: bool = False
     frontend: str | None = None
+    report: MakeReport | None = None
 
     def missing(self, columns: Sequence[Column]) -> dict[str, str]:
         """Return the data sets that are not there, and where to get them."""
@@ -171,6 +174,7 @@ class Reproduction:
             ensemble=cell.row.ensemble,
             folder=folder,
             resume=folder.exists(),
+            report=self.report,
             on_step=on_step,
         )
         memory = peak() - before if before else None  # not every system tells

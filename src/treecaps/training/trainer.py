@@ -21,13 +21,13 @@ from treecaps.errors import TrainingError, UsageError
 from treecaps.models.files import to_json_bytes, write_files
 from treecaps.models.settings import to_json
 from treecaps.models.trained import TrainedModel, spell_parser
-from treecaps.rendering.report import Report
 from treecaps.syntax.blind import blind
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.rewrite import rewrite
 from treecaps.syntax.tree import Tree
 from treecaps.text import replace_surrogates
 from treecaps.training.checkpoint import Checkpoint, refuse_other
+from treecaps.training.facts import Histories, MakeReport, TrainingFacts
 from treecaps.training.fitting import Fitting, check_size
 from treecaps.training.fittings import new_fitting
 from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, REPORT, check, claim, is_complete
@@ -53,8 +53,6 @@ class Moment:
 
 OnStep = Callable[[Moment], None]
 OnEpoch = Callable[[int, dict[str, Any]], None]
-Histories = list[list[dict[str, Any]]]
-"""The figures of each epoch of each network."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -82,6 +80,7 @@ def train(
     resume: bool = False,
     overwrite: bool = False,
     command: str | None = None,
+    report: MakeReport | None = None,
     on_prepare: OnPrepare | None = None,
     on_step: OnStep | None = None,
     on_epoch: OnEpoch | None = None,
@@ -105,6 +104,7 @@ def train(
         resume: Go on with the training that was begun in the folder.
         overwrite: Replace the model or training that is in the folder.
         command: What was typed, for the model card.
+        report: Makes the page ``report.html`` of the folder; ``treecaps.train`` has one.
         on_prepare: Called before training with what is being done, and the share of it that is.
         on_step: Called after each batch.
         on_epoch: Called after each epoch with the network's number and the figures.
@@ -178,7 +178,7 @@ def train(
         card["command"] = command
     checkpoint = Checkpoint(home / CHECKPOINT, run) if home else None
     check_size(preset, data)
-    training = _Training(preset, data, start, home, checkpoint, frontend, comments, card)
+    training = _Training(preset, data, start, home, checkpoint, frontend, comments, card, report)
     # What was there before is touched when the data are known to be good, not earlier.
     with claim(home, resume=resume, overwrite=overwrite) if home else nullcontext():
         if home and resume and is_complete(home):
@@ -186,8 +186,8 @@ def train(
             refuse_other(
                 home, {**done.card.get("run", {}), "network": to_json(done.config.asked)}, run
             )
-            if not (home / REPORT).exists():
-                training.report(done, _read_histories(home / HISTORY))
+            if report and not (home / REPORT).exists():
+                training.write_report(done, _read_histories(home / HISTORY))
             return done
         return training.run(resume, on_step or (lambda moment: None), on_epoch or (lambda *_: None))
 
@@ -232,6 +232,7 @@ class _Training:
     frontend: str
     comments: bool
     card: dict[str, Any]
+    report: MakeReport | None
     fittings: list[Fitting] = field(default_factory=list)
 
     def run(self, resume: bool, on_step: OnStep, on_epoch: OnEpoch) -> TrainedModel:
@@ -253,19 +254,19 @@ class _Training:
         model = self._model()
         self._save(model)
         try:
-            self.report(model, self._histories)
+            self.write_report(model, self._histories)
         except KeyboardInterrupt:
             raise Interrupted(model) from None
         if self.checkpoint:
             self.checkpoint.remove()
         return model
 
-    def report(self, model: TrainedModel, histories: Histories) -> None:
+    def write_report(self, model: TrainedModel, histories: Histories) -> None:
         """Write the page that shows how the training went."""
-        if self.home:
+        if self.home and self.report:
             data = self.data
-            report = Report(model, histories, data.val_trees, data.val.label, data.labels)
-            page = replace_surrogates(report.to_html()).encode()
+            facts = TrainingFacts(model, histories, data.val_trees, data.val.label, data.labels)
+            page = replace_surrogates(self.report(facts)).encode()
             write_files(self.home, {REPORT: page})
 
     def _fit(self, number: int, on_step: OnStep, on_epoch: OnEpoch) -> None:
