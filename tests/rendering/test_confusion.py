@@ -1,13 +1,15 @@
 import errno
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from treecaps.errors import DataError, UsageError
+from treecaps.inference.confusion import Confusion
 from treecaps.inference.evaluate import Evaluation
-from treecaps.rendering.confusion import draw_confusion
+from treecaps.rendering.confusion import draw_confusion, to_svg
 from treecaps.rendering.pictures import check_picture
 
 
@@ -50,6 +52,27 @@ def test_numbers_stand_in_their_order(tmp_path: Path) -> None:
     draw_confusion(scores_of(["100", "20", "3"]), file)
     found = texts(file)
     assert [text for text in found if text in ("3", "20", "100")][:3] == ["3", "20", "100"]
+
+
+def test_pages_show_the_same_classes_in_the_same_order(tmp_path: Path) -> None:
+    labels, counts = ("100", "20", "200", "3"), ((9, 1, 0, 0), (0, 9, 0, 1), (0,) * 4, (1, 0, 0, 9))
+    page = to_svg(Confusion(labels, counts))
+    assert re.findall(r'text-anchor="end"[^>]*>([^<]*)<', page) == ["3", "20", "100"]
+    titles = re.findall("<title>([^<]*)</title>", page)
+    assert {"100 as 20: 1", "20 as 3: 1", "3 as 100: 1"} < set(titles)
+    assert len(titles) == 6
+    file = tmp_path / "picture.svg"
+    draw_confusion(replace(scores_of(list(labels)), confusion=counts), file)
+    assert [text for text in texts(file) if text in labels] == ["3", "20", "100"] * 2
+
+
+def test_a_page_has_room_for_few_names_and_so_many_cells() -> None:
+    labels = tuple(f"<{number}>" for number in range(200))
+    page = to_svg(Confusion(labels, ((1,) * 200,) * 200))
+    assert page.count("<rect") == 5000
+    assert "<text" not in page
+    assert "&lt;99&gt; as &lt;99&gt;: 1" in page
+    assert to_svg(Confusion((), ())).count("<rect") == 0
 
 
 def test_names_are_other_peoples_words(tmp_path: Path) -> None:

@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
+from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
 from treecaps.chunks import chunked
 from treecaps.data.corpus import Corpus
 from treecaps.data.summary import group_failures
 from treecaps.errors import DataError, UsageError
+from treecaps.inference.confusion import count_answers
 from treecaps.models.trained import TrainedModel, spell_parser
 
 Step = Callable[[float], None]
@@ -131,7 +132,7 @@ def evaluate(model: TrainedModel, corpus: Corpus, *, step: Step | None = None) -
         if step:
             step(len(answers) / len(chosen))
     unknown = Counter(label for label in truth if label not in model.labels)
-    labels = sorted({*truth, *answers})
+    labels, confusion = count_answers(truth, answers)
     scores = precision_recall_fscore_support(truth, answers, labels=labels, zero_division=0)
     classes = tuple(
         ClassScore(label, float(precision), float(recall), float(f1), int(programs))
@@ -145,8 +146,8 @@ def evaluate(model: TrainedModel, corpus: Corpus, *, step: Step | None = None) -
         unlabelled=len(corpus) - len(chosen),
         unknown_labels=dict(sorted(unknown.items())),
         classes=classes,
-        labels=tuple(labels),
-        confusion=tuple(map(tuple, confusion_matrix(truth, answers, labels=labels).tolist())),
+        labels=labels,
+        confusion=confusion,
         ms_per_program=1000 * seconds / len(chosen),
         failures=tuple(group_failures(corpus)),
     )

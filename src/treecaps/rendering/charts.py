@@ -1,12 +1,10 @@
-"""Charts as SVG: bars, curves, confusion, points."""
+"""Charts as SVG: bars, curves, points."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-_FEW = 30
+FEW = 30
 """How many classes still have room for their names."""
-_CELLS = 5000
-"""How many cells a picture has at most, those with the most in them."""
 
 
 def hue(number: int, of: int) -> str:
@@ -84,47 +82,6 @@ def curves(lines: Mapping[str, Sequence[float | None]], *, percent: bool = True)
     return drawing(width, max(height, 18 * len(shown) + 20), parts)
 
 
-def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
-    """Draw which classes are taken for which: a row is a class, a column an answer."""
-    # Of few classes each has more room, its counts are written down, and so are the names.
-    few = len(labels) <= _FEW
-    size = min(max(420 // max(len(labels), 1), 14), 34) if few else 6
-    left, top = (120, 100) if few else (0, 0)
-    parts = []
-    cells = [
-        (count, down, across)
-        for down, line in enumerate(counts)
-        for across, count in enumerate(line)
-        if count
-    ]
-    totals = [max(sum(line), 1) for line in counts]
-    for number, label in enumerate(labels if few else ()):
-        middle = number * size + size / 2
-        name = escape(str(label))
-        parts.append(
-            f'<text x="{left - 6}" y="{top + middle + 4:.0f}" text-anchor="end"'
-            f' style="font-size: 10px">{name}</text>'
-            f'<text transform="translate({left + middle + 3:.0f} {top - 6}) rotate(-60)"'
-            f' style="font-size: 10px">{name}</text>'
-        )
-    for count, down, across in sorted(cells, reverse=True)[:_CELLS]:
-        title = escape(f"{labels[down]} as {labels[across]}: {count}")
-        parts.append(
-            f'<rect x="{left + across * size}" y="{top + down * size}" width="{size - 1}"'
-            f' height="{size - 1}" fill="var(--bar)"'
-            f' fill-opacity="{(count / totals[down]) ** 0.5:.2f}"><title>{title}</title></rect>'
-        )
-        if size >= 24:
-            parts.append(
-                f'<text x="{left + (across + 0.5) * size:.0f}" text-anchor="middle"'
-                f' y="{top + down * size + size / 2 + 4:.0f}"'
-                f' style="font-size: 10px; pointer-events: none">{count}</text>'
-            )
-    side = len(labels) * size
-    # The last of the names above lean out to the right.
-    return drawing(left + side + (60 if few else 0), top + side, parts)
-
-
 def points(
     places: Sequence[tuple[float, float]],
     groups: Sequence[int | None],
@@ -149,7 +106,7 @@ def points(
 
 def legend(names: Sequence[str]) -> str:
     """Name the colours of groups, if they are few enough to be told apart."""
-    if len(names) > _FEW:
+    if len(names) > FEW:
         return ""
     marks = (
         f'<span style="color: {hue(number, len(names))}">&#9679;</span> {escape(name)}'

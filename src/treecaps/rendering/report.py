@@ -12,9 +12,11 @@ from torch import Tensor
 
 from treecaps.data.forest import Forest
 from treecaps.explanation.explanation import explain
+from treecaps.inference.confusion import count_answers
 from treecaps.models.engine import batches
 from treecaps.models.treecaps import Capsules, TreeCaps
 from treecaps.rendering import charts
+from treecaps.rendering.confusion import to_svg
 from treecaps.rendering.document import document, table
 from treecaps.rendering.explanation import to_source
 from treecaps.syntax.tree import Tree
@@ -143,14 +145,13 @@ class _Report(TrainingFacts):
         return parts
 
     def _confusion(self) -> list[str]:
-        labels = self.model.labels
-        counts = np.zeros((len(labels), len(labels)), np.int64)
-        for right, guess in zip(self.label.tolist(), self.guess, strict=True):
-            if right >= 0:
-                counts[right, guess] += 1
-        used = np.flatnonzero(counts.any(0) | counts.any(1))
-        drawn = charts.confusion([labels[one] for one in used], counts[np.ix_(used, used)].tolist())
-        return ["<h2>Which classes are taken for which</h2>", drawn]
+        known = [
+            (self.model.labels[right], self.model.labels[guess])
+            for right, guess in zip(self.label.tolist(), self.guess, strict=True)
+            if right >= 0
+        ]
+        counts = count_answers([right for right, _ in known], [guess for _, guess in known])
+        return ["<h2>Which classes are taken for which</h2>", to_svg(counts)]
 
     @property
     def _wrong(self) -> list[int]:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from statistics import mean, pstdev
 from typing import Any
 
+from treecaps.inference.confusion import Confusion
 from treecaps.rendering import charts, document
+from treecaps.rendering.confusion import to_svg
 from treecaps.reproduction.plan import Column, Row, Table
 
 Figures = dict[tuple[str, str], list[dict[str, Any]]]
@@ -115,7 +117,7 @@ def to_html(table: Table, rows: Sequence[Row], figures: Figures, remarks: list[s
         parts += [
             f"<details><summary>{html.escape(name)}: which classes are taken for which (a row is a"
             " class, a column an answer; first seed)</summary>"
-            + charts.confusion(each[0]["labels"], each[0]["confusion"])
+            + to_svg(Confusion(each[0]["labels"], each[0]["confusion"]))
             + "</details>"
             for name, each in found.items()
         ]
