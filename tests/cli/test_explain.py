@@ -174,7 +174,7 @@ def test_numbers_of_the_capsule_are_varied(tmp_path: Path) -> None:
     assert all(one["comes"][0]["share"] > 0 > one["goes"][0]["share"] for one in dimensions)
     page = out.read_text()
     assert "Numbers of the capsule" in page
-    assert html.escape(dimensions[0]["comes"][0]["window"]) in page
+    assert dimensions[0]["comes"][0]["window"] in html.unescape(page)
     shown = run("explain", file, "--model", "poj104", "--perturb").stdout
     assert f"number {dimensions[0]['number']}, which moves" in shown
 

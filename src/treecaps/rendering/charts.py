@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
+from markupsafe import Markup
+
 FEW = 30
 """How many classes still have room for their names."""
 
@@ -12,15 +14,18 @@ def hue(number: int, of: int) -> str:
     return f"hsl({360 * number / max(of, 1):.0f} 70% var(--tone))"
 
 
-def drawing(width: float, height: float, parts: Iterable[str]) -> str:
-    """Frame a picture: on a narrow page it is moved about rather than too small to read."""
-    return (
+def drawing(width: float, height: float, parts: Iterable[str]) -> Markup:
+    """Frame a picture of parts that are SVG.
+
+    On a narrow page it is moved about rather than too small to read.
+    """
+    return Markup(
         f'<div class="wide"><svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" style="width:'
         f' {width:.0f}px; min-width: {0.8 * width:.0f}px">{"".join(parts)}</svg></div>'
     )
 
 
-def bars(values: Mapping[str, float], marks: Mapping[str, float]) -> str:
+def bars(values: Mapping[str, float], marks: Mapping[str, float]) -> Markup:
     """Draw shares from 0 to 1 as bars with their names, and marks on some of them."""
     width, left, step = 760, 300, 26
     parts = []
@@ -40,7 +45,7 @@ def bars(values: Mapping[str, float], marks: Mapping[str, float]) -> str:
     return drawing(width, len(values) * step, parts)
 
 
-def curves(lines: Mapping[str, Sequence[float | None]], *, percent: bool = True) -> str:
+def curves(lines: Mapping[str, Sequence[float | None]], *, percent: bool = True) -> Markup:
     """Draw what happens from epoch to epoch: shares in per cent, or numbers from 0 up."""
     width, left, right, height = 760, 50, 250, 260
     shown = {
@@ -87,7 +92,7 @@ def points(
     groups: Sequence[int | None],
     names: Sequence[str],
     titles: Sequence[str],
-) -> str:
+) -> Markup:
     """Draw points of several groups, or of none, each with a title to point at."""
     width = height = 640
     across, down = zip(*places, strict=True)
@@ -104,12 +109,12 @@ def points(
     return drawing(width, height, parts) + legend(names)
 
 
-def legend(names: Sequence[str]) -> str:
+def legend(names: Sequence[str]) -> Markup:
     """Name the colours of groups, if they are few enough to be told apart."""
     if len(names) > FEW:
-        return ""
+        return Markup("")
     marks = (
         f'<span style="color: {hue(number, len(names))}">&#9679;</span> {escape(name)}'
         for number, name in enumerate(names)
     )
-    return f"<p>{' &ensp;'.join(marks)}</p>"
+    return Markup(f"<p>{' &ensp;'.join(marks)}</p>")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from treecaps.inference.confusion import Confusion
@@ -51,7 +52,7 @@ def arrange(confusion: Confusion) -> Matrix:
     return Matrix([labels[number] for number in order], counts, shares)
 
 
-def to_svg(confusion: Confusion) -> str:
+def to_svg(confusion: Confusion) -> Markup:
     """Draw a confusion matrix for a page; the root of a cell's share is its colour."""
     labels, counts, shares = matrix = arrange(confusion)
     # Of few classes each has more room, its counts are written down, and so are the names.

@@ -1,15 +1,17 @@
 """An explanation as one HTML page that needs nothing beside itself."""
 
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from html import escape
-from itertools import islice, pairwise
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 
 from treecaps.explanation.explanation import Explanation
 from treecaps.explanation.perturbation import STEP
 from treecaps.rendering.charts import drawing
-from treecaps.rendering.document import document
+from treecaps.rendering.page import render
 from treecaps.syntax.tree import Tree
 
 _TOKENS = 5000
@@ -24,65 +26,86 @@ _STRONGEST, _LISTED = 40, 20
 _AROUND = 3
 _LONGEST = 60
 
-_STYLE = """
-.two { grid-template-columns: minmax(0, 3fr) minmax(0, 2fr) }
-@media (max-width: 60rem) { .two { grid-template-columns: minmax(0, 1fr) } }
-.tree { font: 13px/1.6 ui-monospace, Menlo, Consolas, monospace }
-.l { color: var(--quiet); user-select: none; display: inline-block; width: 8.2rem;
-  white-space: pre }
-.tree ul { list-style: none; margin: 0; padding-left: 1.1rem; border-left: 1px solid var(--line) }
-.leaf { padding-left: .9rem }
-.on { outline: 2px solid var(--mark); background: var(--mark) !important }
-.bar { display: grid; grid-template-columns: 12rem 1fr; gap: .6rem; align-items: center }
-.wrap td:nth-child(n+3) { white-space: normal; min-width: 18rem }
-.bar i { display: block; height: .8rem; background: rgb(var(--for)) }
-"""
-_SCRIPT = """
-const at = [...document.querySelectorAll('[data-n]')];
-const of = t => t.closest('[data-n]') || t.querySelector(':scope > [data-n]');
-const span = e => [+e.dataset.n, +(e.dataset.e || +e.dataset.n + 1)];
-const show = (e, on) => { const [a, b] = span(e);
-  for (const o of at) { const n = +o.dataset.n;
-    if (o === e || (n >= a && n < b && (o.closest('pre') || n === a)))
-      o.classList.toggle('on', on); } };
-for (const kind of ['mouseover', 'focusin', 'mouseout', 'focusout'])
-  document.addEventListener(kind, event => { const e = of(event.target);
-    if (e) show(e, kind === 'mouseover' || kind === 'focusin'); });
-document.addEventListener('click', event => { const e = event.target.closest('[data-n]');
-  const other = e && at.find(o => o.dataset.n === e.dataset.n && !o.closest('.box, svg')
-    ?.contains(e));
-  if (other) other.scrollIntoView({ block: 'nearest' }); });
-"""
+
+class Piece(NamedTuple):
+    """A part of a line: a token that has a colour, or text between such.
+
+    Args:
+        text: What it says.
+        node: The token's node.
+        title: What is said when it is pointed at.
+        style: Its colour.
+    """
+
+    text: str
+    node: int | None = None
+    title: str = ""
+    style: str = ""
+
+
+class Line(NamedTuple):
+    """A line of a program.
+
+    Args:
+        number: Which, from 1.
+        share: What it adds in per cent of all, if that is worth telling.
+        pieces: What it is made of.
+    """
+
+    number: int
+    share: str
+    pieces: list[Piece]
+
+
+class _Part(NamedTuple):
+    """Lines that are shown or folded together."""
+
+    begin: int
+    end: int
+    folded: bool
+    lines: list[Line]
+
+
+class _Strong(NamedTuple):
+    """A line that adds much."""
+
+    number: int
+    share: str
+    text: str
+
+
+@dataclass
+class _Node:
+    """A node of the tree, and those below it that are shown."""
+
+    number: int
+    end: int
+    name: str
+    text: str
+    title: str
+    style: str
+    unfolded: bool
+    hidden: int
+    below: "list[_Node]" = field(default_factory=list)
 
 
 def to_html(explanation: Explanation) -> str:
     """Return the page: the answer, the source as a heat map beside the tree, the routes."""
     said = explanation.answer
     verdict = said.label if said.known else f"{said.label}, perhaps {said.guess}"
-    parts = [
-        *(
-            f'<div class="bar"><span>{escape(one.label)} {one.probability:.0%}</span>'
-            f'<i style="width: {100 * one.probability:.1f}%"></i></div>'
-            for one in said.top
-        ),
-        f"<p>What adds to <b>{escape(explanation.label)}</b> (by {explanation.method}) is on orange"
-        " ground, what speaks against it on blue. Point at a token or a node to see both.</p>",
-        *_strongest(explanation),
-        f'<div class="two"><div><h2>Source</h2><div class="box">{"".join(_folded(explanation))}',
-        '</div></div><div><h2>Tree</h2><div class="box tree">',
-        *_tree(explanation),
-        "</div></div></div>",
-    ]
-    if explanation.routes:
-        parts += ["<h2>Strongest routes</h2>", _flow(explanation)]
-    if explanation.dimensions:
-        parts += ["<h2>Numbers of the capsule</h2>", *_dimensions(explanation)]
-    return document(f"{said.id}: {verdict}", parts, style=_STYLE, script=_SCRIPT)
-
-
-def to_source(explanation: Explanation, most_lines: int, most_bytes: int) -> str:
-    """Return the beginning of the source as a heat map."""
-    return "<pre>" + "\n".join(islice(_source(explanation, most_bytes), most_lines)) + "</pre>"
+    return render(
+        "explanation",
+        title=f"{said.id}: {verdict}",
+        answer=said,
+        label=explanation.label,
+        method=explanation.method,
+        strongest=_list_strongest(explanation),
+        parts=_fold(explanation),
+        tree=_tree(explanation),
+        routes=_draw_routes(explanation) if explanation.routes else "",
+        dimensions=explanation.dimensions,
+        step=STEP,
+    )
 
 
 def _strong_lines(explanation: Explanation) -> list[int]:
@@ -91,36 +114,34 @@ def _strong_lines(explanation: Explanation) -> list[int]:
     return [line for line in order.tolist() if explanation.lines[line]]
 
 
-def _strongest(explanation: Explanation) -> Iterator[str]:
-    """Yield the strongest lines of a long program, each with a link to its place."""
+def _list_strongest(explanation: Explanation) -> list[_Strong]:
+    """Return the strongest lines of a long program."""
     if len(explanation.lines) <= _FEW_LINES:
-        return
+        return []
     total = float(np.abs(explanation.lines).sum()) or 1.0
     text = explanation.tree.text.split(b"\n")
-    yield '<h2>Strongest lines</h2><div class="box"><pre>'
-    for line in _strong_lines(explanation)[:_LISTED]:
-        words = text[line].decode("utf-8", "replace").strip()[:_LONGEST]
-        share = 100 * explanation.lines[line] / total
-        yield f'<a href="#L{line + 1}">line {line + 1}</a> {share:+.2f} %  {escape(words)}'
-    yield "</pre></div>"
+    return [
+        _Strong(
+            line + 1,
+            f"{100 * explanation.lines[line] / total:+.2f} %",
+            text[line].decode("utf-8", "replace").strip()[:_LONGEST],
+        )
+        for line in _strong_lines(explanation)[:_LISTED]
+    ]
 
 
-def _folded(explanation: Explanation) -> Iterator[str]:
-    """Yield the source, of a long program with its weak lines folded."""
-    lines = list(_source(explanation))
+def _fold(explanation: Explanation) -> list[_Part]:
+    """Return the source, of a long program with its weak lines folded."""
+    lines = to_lines(explanation)
     if len(lines) <= _FEW_LINES:
-        yield "<pre>" + "\n".join(lines) + "</pre>"
-        return
+        return [_Part(1, len(lines), False, lines)]
     strong = np.zeros(len(lines), bool)
     for line in _strong_lines(explanation):
         strong[max(line - _AROUND, 0) : line + _AROUND + 1] = True
     cuts = [0, *(np.flatnonzero(np.diff(strong)) + 1).tolist(), len(lines)]
-    for begin, end in pairwise(cuts):
-        shown = "<pre>" + "\n".join(lines[begin:end]) + "</pre>"
-        if strong[begin]:
-            yield shown
-        else:
-            yield f"<details><summary>lines {begin + 1:,} to {end:,}</summary>{shown}</details>"
+    return [
+        _Part(begin + 1, end, not strong[begin], lines[begin:end]) for begin, end in pairwise(cuts)
+    ]
 
 
 def _ground(value: float, most: float) -> str:
@@ -131,78 +152,77 @@ def _ground(value: float, most: float) -> str:
     return f"background: rgb(var(--{'for' if value > 0 else 'against'}) / {0.75 * strength:.2f})"
 
 
-def _source(explanation: Explanation, most_bytes: int | None = None) -> Iterator[str]:
-    """Yield the lines of the program, or of its beginning, with numbers and what they add."""
+def to_lines(explanation: Explanation, most_bytes: int | None = None) -> list[Line]:
+    """Return the lines of the program, or of its beginning, with numbers and what they add."""
+    total = float(np.abs(explanation.lines).sum()) or 1.0
+    added = explanation.lines
+    strong = set(_strong_lines(explanation))
+    lines = []
+    for number, pieces in enumerate(_pieces(explanation, most_bytes)):
+        share = 100 * added[number] / total
+        shown = f"{share:.1f} %" if abs(share) >= 0.1 else ""
+        if not shown and number in strong and len(added) > _FEW_LINES:
+            shown = f"{share:.2f} %"
+        lines.append(Line(number + 1, shown, pieces))
+    return lines
+
+
+def _pieces(explanation: Explanation, most_bytes: int | None) -> list[list[Piece]]:
+    """Return the pieces of each line: the strongest tokens, and what is between them."""
     tree, tokens = explanation.tree, explanation.tokens
     text, names = tree.text[:most_bytes], tree.kind_names()
     most = float(np.abs(tokens).max()) or 1.0
     chosen = np.argsort(-np.abs(tokens), kind="stable")[:_TOKENS]
     chosen = np.sort(chosen[np.abs(tokens[chosen]) >= 0.003 * most])
-    total = float(np.abs(explanation.lines).sum()) or 1.0
-    added = explanation.lines
-    strong = set(_strong_lines(explanation))
-    parts = []
+    lines: list[list[Piece]] = [[]]
+
+    def add(begin: int, end: int, *token: Any) -> None:
+        # A token of several lines stays one token in the eyes of the reader.
+        for number, piece in enumerate(text[begin:end].decode("utf-8", "replace").split("\n")):
+            if number:
+                lines.append([])
+            lines[-1].append(Piece(piece, *token))
+
     done = 0
     for node in chosen.tolist():
         start, end = int(tree.start[node]), int(tree.end[node])
         if start < done or end == start or end > len(text):
             continue
-        parts.append(escape(text[done:start].decode("utf-8", "replace")))
-        # A token of several lines stays one token in the eyes of the reader.
-        for number, piece in enumerate(text[start:end].decode("utf-8", "replace").split("\n")):
-            parts.append("\n" * (number > 0) + f'<span data-n="{node}" tabindex="0"')
-            parts.append(
-                f' title="{escape(names[node])}: {tokens[node]:+.4f}"'
-                f' style="{_ground(tokens[node], most)}">{escape(piece)}</span>'
-            )
+        add(done, start)
+        title = f"{names[node]}: {tokens[node]:+.4f}"
+        add(start, end, node, title, _ground(tokens[node], most))
         done = end
-    parts.append(escape(text[done:].decode("utf-8", "replace")))
-    for number, line in enumerate("".join(parts).split("\n")):
-        share = 100 * added[number] / total
-        shown = f"{share:5.1f} %" if abs(share) >= 0.1 else ""
-        if not shown and number in strong and len(added) > _FEW_LINES:
-            shown = f"{share:5.2f} %"
-        yield f'<span class="l" id="L{number + 1}">{number + 1:4} {shown:>7}</span>{line}'
+    add(done, len(text))
+    return lines
 
 
-def _tree(explanation: Explanation) -> Iterator[str]:
-    """Yield the tree as lists that fold: the strongest nodes and those above them.
+def _tree(explanation: Explanation) -> _Node:
+    """Return the root of the tree: the strongest nodes and those above them.
 
     Of a large tree, only what leads to the strongest of all is unfolded.
     """
-    tree, nodes = explanation.tree, explanation.nodes
-    most = float(np.abs(nodes).max()) or 1.0
-    parents = tree.parent.tolist()
-    shown, unfolded = _choose(tree, np.argsort(-np.abs(nodes), kind="stable").tolist())
-    ends = _ends(tree)
+    tree, values = explanation.tree, explanation.nodes
+    most = float(np.abs(values).max()) or 1.0
+    shown, unfolded = _choose(tree, np.argsort(-np.abs(values), kind="stable").tolist())
+    ends, parents = _ends(tree), tree.parent.tolist()
     names, tokens = tree.kind_names(), tree.tokens()
-    children: dict[int, list[int]] = {}
-    for node in np.flatnonzero(shown).tolist():
-        children.setdefault(parents[node], []).append(node)
-    waiting: list[int | str] = [0]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-            continue
-        below = children.get(item, [])
-        text = "" if names[item].startswith('"') else tokens[item][:_LONGEST]
-        head = (
-            f'<span data-n="{item}" data-e="{ends[item]}" title="{nodes[item]:+.4f}"'
-            f' style="{_ground(nodes[item], most)}">{escape(names[item])}</span>'
-            + (f" {escape(text)}" if text else "")
+    nodes: dict[int, _Node] = {}
+    for number in np.flatnonzero(shown).tolist():
+        nodes[number] = _Node(
+            number,
+            ends[number],
+            names[number],
+            "" if names[number].startswith('"') else tokens[number][:_LONGEST],
+            f"{values[number]:+.4f}",
+            _ground(values[number], most),
+            unfolded[number],
+            hidden=ends[number] - number - 1,
         )
-        hidden = ends[item] - item - 1 - sum(ends[child] - child for child in below)
-        more = f'<li class="quiet">and {hidden:,} more nodes</li>' if hidden and below else ""
-        if not below:
-            rest = f' <span class="quiet">({hidden:,} below)</span>' if hidden else ""
-            head = head.replace("<span", '<span tabindex="0"', 1)
-            yield f'<li class="leaf">{head}{rest}</li>' if item else f"{head}{rest}"
-            continue
-        state = " open" if unfolded[item] else ""
-        yield ("<li>" if item else "") + f"<details{state}><summary>{head}</summary><ul>"
-        waiting.append(more + "</ul></details>" + ("</li>" if item else ""))
-        waiting.extend(below[::-1])
+        if number:
+            above = nodes[parents[number]]
+            above.below.append(nodes[number])
+            above.hidden -= ends[number] - number
+    return nodes[0]
 
 
 def _choose(tree: Tree, strongest: list[int]) -> tuple[list[bool], list[bool]]:
@@ -240,7 +260,7 @@ def _ends(tree: Tree) -> list[int]:
     return ends
 
 
-def _flow(explanation: Explanation) -> str:
+def _draw_routes(explanation: Explanation) -> Markup:
     """Draw the ways from nodes by static capsules to the class, as wide as what they lead."""
     tree, routes = explanation.tree, explanation.routes
     sources = list(dict.fromkeys(node for route in routes for node, _ in route.nodes))
@@ -274,27 +294,6 @@ def _flow(explanation: Explanation) -> str:
         )
     parts.append(f'<text x="{width - 182}" y="{goal + 4}">{escape(explanation.label)}</text>')
     return drawing(width, height, parts)
-
-
-def _dimensions(explanation: Explanation) -> Iterator[str]:
-    """Yield a table of what comes and goes with each number of the code capsule."""
-    yield (
-        f"<p>What a decoder rebuilds when one number of the capsule of <b>"
-        f"{escape(explanation.label)}</b> is moved from {STEP} below to {STEP} above what it"
-        " is: windows that come and go, in per cent of the nodes that have children.</p>"
-        '<div class="box"><table class="wrap">'
-        "<tr><th>number</th><th>moves</th><th>comes</th><th>goes</th></tr>"
-    )
-    for one in explanation.dimensions:
-        comes, goes = (
-            "<br>".join(
-                f"{100 * change.share:+.2f} % {escape(change.window)}" for change in changes
-            )
-            for changes in (one.comes, one.goes)
-        )
-        yield f"<tr><td>{one.number}</td><td>{one.moved:.1%}</td>"
-        yield f"<td>{comes}</td><td>{goes}</td></tr>"
-    yield "</table></div>"
 
 
 def _way(x: float, y: float, to_x: float, to_y: float, wide: float, side: str) -> str:

@@ -1,13 +1,13 @@
 """``report.html``: how a training went, what the model gets wrong, and why."""
 
-import html
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from markupsafe import Markup
 from torch import Tensor
 
 from treecaps.data.forest import Forest
@@ -17,11 +17,9 @@ from treecaps.models.engine import batches
 from treecaps.models.treecaps import Capsules, TreeCaps
 from treecaps.rendering import charts
 from treecaps.rendering.confusion import to_svg
-from treecaps.rendering.document import document, table
-from treecaps.rendering.explanation import to_source
-from treecaps.syntax.tree import Tree
+from treecaps.rendering.explanation import Line, to_lines
+from treecaps.rendering.page import render
 from treecaps.tasks import Task, get_task
-from treecaps.tasks.base import Section
 from treecaps.training.facts import TrainingFacts
 
 _PAIRS = 3
@@ -35,32 +33,50 @@ _LONGEST = 200_000
 _BYTES = 8000
 """How much of a program is shown."""
 
-_STYLE = (
-    ".l { color: var(--quiet); display: inline-block; width: 8.2rem; white-space: pre }"
-    + """
-#told { position: sticky; bottom: 0; display: block; background: var(--paper); padding: .3rem }
-"""
-)
-# Touch screens show no titles.
-_SCRIPT = """
-const told = document.getElementById('told');
-for (const kind of ['click', 'mouseover'])
-  document.addEventListener(kind, event => { const title = event.target.closest('circle, rect')
-    ?.querySelector('title'); told.textContent = title ? title.textContent : ''; });
-"""
+
+class _Program(NamedTuple):
+    """A program as it is shown: lines with what they add, or else its text."""
+
+    title: str
+    lines: list[Line]
+    text: str
 
 
 def to_html(facts: TrainingFacts) -> str:
     """Return the report of a training."""
-    return _Report(**vars(facts)).to_html()
+    report = _Report(**vars(facts))
+    shown = report.task.sections if len(report.trees) else ()
+    return render(
+        "report",
+        facts=report.facts(),
+        curves=report.curves(),
+        even=report.even,
+        classifies=report.classifies,
+        confusion=report.confusion() if "confusion" in shown else "",
+        pairs=report.pairs() if "mistakes" in shown else [],
+        mistakes=report.mistakes() if "mistakes" in shown else [],
+        map=report.map() if "map" in shown else "",
+    )
 
 
 @dataclass(frozen=True)
 class _Report(TrainingFacts):
+    """What a training ends with, and what its model says of the validation programs."""
+
     @cached_property
     def scores(self) -> Tensor:
-        """``[B, classes]``, what the model says of the validation programs as they are."""
+        """``[B, classes]``, for the validation programs as they are."""
         return torch.from_numpy(self.model.scores(self.model.forest(self.trees)))
+
+    @property
+    def task(self) -> type[Task]:
+        """What the model was trained for."""
+        return get_task(self.model.task)
+
+    @property
+    def classifies(self) -> bool:
+        """Whether the model names classes."""
+        return "classes" in self.task.answers
 
     @cached_property
     def guess(self) -> list[int]:
@@ -68,28 +84,8 @@ class _Report(TrainingFacts):
         found: list[int] = self.scores.argmax(1).tolist()
         return found
 
-    def to_html(self) -> str:
-        """Return the page."""
-        parts = [self._facts(), *self._curves()]
-        if len(self.trees):
-            for section in self.task.sections:
-                parts += self._section(section)
-        parts.append('<output id="told"></output>')
-        return document("How the training went", parts, style=_STYLE, script=_SCRIPT)
-
-    @property
-    def task(self) -> type[Task]:
-        """What the model was trained for."""
-        return get_task(self.model.task)
-
-    def _section(self, name: Section) -> list[str]:
-        if name == "confusion":
-            return self._confusion()
-        if name == "mistakes":
-            return [*self._pairs(), *self._mistakes()]
-        return self._map()
-
-    def _facts(self) -> str:
+    def facts(self) -> list[tuple[str, str]]:
+        """Return names and figures."""
         model, figures = self.model, self.model.card["figures"]
         weights = sum(weight.numel() for one in model.members for weight in one.parameters())
         rows = [
@@ -106,9 +102,9 @@ class _Report(TrainingFacts):
         ):
             if key in figures:
                 rows.append((name, f"{figures[key]:.1%}"))
-        return table(("", ""), rows)
+        return rows
 
-    def _curves(self) -> list[str]:
+    def curves(self) -> list[tuple[str, Markup]]:
         """Draw what the first network learned, epoch by epoch."""
         if not self.histories:
             return []
@@ -123,35 +119,38 @@ class _Report(TrainingFacts):
 
         metric, title = self.task.metric, self.task.title
         shown = of(training=metric, validation=f"val_{metric}", blind=f"val_{metric}_blind")
+        loss = of(training="loss", validation="val_loss")
         inside = of(
             length_of_the_right_capsule="right_length",
             length_of_the_longest_other="wrong_length",
             entropy_of_the_coupling="coupling_entropy",
         )
-        even = all((epoch.get("coupling_entropy") or 0) > _EVEN for epoch in history)
-        parts = ["<h2>Epoch by epoch</h2>"]
-        parts += [f"<h3>{title[:1].upper()}{title[1:]} in per cent</h3>"]
-        parts += [charts.curves(shown), "<h3>Loss</h3>"]
-        loss = of(training="loss", validation="val_loss")
-        parts.append(charts.curves(loss, percent=False))
+        found = [
+            (f"{title[:1].upper()}{title[1:]} in per cent", charts.curves(shown)),
+            ("Loss", charts.curves(loss, percent=False)),
+        ]
         if inside:
-            parts += ["<h3>Inside, in per cent of the most there can be</h3>"]
-            parts.append(charts.curves(inside))
-        if even:
-            parts.append(
-                '<p class="quiet">The entropy of the coupling stays at its most: with one iteration'
-                " of dynamic routing, every capsule gives all classes the same.</p>"
-            )
-        return parts
+            title = "Inside, in per cent of the most there can be"
+            found.append((title, charts.curves(inside)))
+        return found
 
-    def _confusion(self) -> list[str]:
+    @property
+    def even(self) -> bool:
+        """Whether every capsule gave all classes the same."""
+        return all(
+            (epoch.get("coupling_entropy") or 0) > _EVEN
+            for history in self.histories[:1]
+            for epoch in history
+        )
+
+    def confusion(self) -> Markup:
+        """Draw which classes are taken for which."""
         known = [
             (self.model.labels[right], self.model.labels[guess])
             for right, guess in zip(self.label.tolist(), self.guess, strict=True)
             if right >= 0
         ]
-        counts = count_answers([right for right, _ in known], [guess for _, guess in known])
-        return ["<h2>Which classes are taken for which</h2>", to_svg(counts)]
+        return to_svg(count_answers([right for right, _ in known], [guess for _, guess in known]))
 
     @property
     def _wrong(self) -> list[int]:
@@ -164,61 +163,54 @@ class _Report(TrainingFacts):
         ]
         return sorted(wrong, key=lambda row: -surest[row])
 
-    def _pairs(self) -> list[str]:
+    def pairs(self) -> list[tuple[str, list[_Program]]]:
         """Show the classes that are confused most: one that is taken for another, and another."""
         labels, right = self.model.labels, self.label.tolist()
-        pairs = Counter((right[row], self.guess[row]) for row in self._wrong)
-        parts = []
-        for (one, other), count in pairs.most_common(_PAIRS):
-            mistaken = self._example(one, other)
+        found = []
+        for (one, other), count in self._confused:
+            shown = [
+                self._show(f"{labels[one]}, but called {labels[other]}", self._example(one, other))
+            ]
             rows = enumerate(zip(right, self.guess, strict=True))
             good = next((row for row, pair in rows if pair == (other, other)), None)
-            title = f"{labels[one]} taken for {labels[other]}: {count:,}"
-            shown = [(f"{labels[one]}, but called {labels[other]}", mistaken)]
-            shown += [(f"{labels[other]}, and called so", good)] if good is not None else []
-            parts.append(f"<h3>{html.escape(title)}</h3>" + self._side_by_side(shown))
-        return ["<h2>Most confused</h2>", *parts] if parts else []
+            if good is not None:
+                shown.append(self._show(f"{labels[other]}, and called so", good))
+            found.append((f"{labels[one]} taken for {labels[other]}: {count:,}", shown))
+        return found
+
+    @property
+    def _confused(self) -> list[tuple[tuple[int, int], int]]:
+        """The classes that are confused most, and how often."""
+        right = self.label.tolist()
+        return Counter((right[row], self.guess[row]) for row in self._wrong).most_common(_PAIRS)
 
     def _example(self, one: int, other: int) -> int:
         """Return the surest program of a class that is taken for another."""
         right = self.label.tolist()
         return next(row for row in self._wrong if (right[row], self.guess[row]) == (one, other))
 
-    def _mistakes(self) -> list[str]:
+    def mistakes(self) -> list[_Program]:
         """Show the surest mistakes that are not shown yet, and what led to them."""
         labels, right = self.model.labels, self.label.tolist()
-        pairs = Counter((right[row], self.guess[row]) for row in self._wrong)
-        before = {self._example(*pair) for pair, _ in pairs.most_common(_PAIRS)}
+        before = {self._example(*pair) for pair, _ in self._confused}
         others = [row for row in self._wrong if row not in before]
-        parts = [
-            self._side_by_side(
-                [
-                    (
-                        f"{labels[right[row]]}, but called {labels[self.guess[row]]}"
-                        f" ({self.scores[row, self.guess[row]]:.2f})",
-                        row,
-                    )
-                ]
+        return [
+            self._show(
+                f"{labels[right[row]]}, but called {labels[self.guess[row]]}"
+                f" ({self.scores[row, self.guess[row]]:.2f})",
+                row,
             )
             for row in others[:_MISTAKES]
         ]
-        return ["<h2>Surest mistakes beside these</h2>", *parts] if parts else []
 
-    def _side_by_side(self, programs: Sequence[tuple[str, int]]) -> str:
-        """Show programs, with what led to the answer where that can be told."""
-        boxes = [
-            f"<div><p>{html.escape(title)}</p>"
-            f'<div class="box">{self._source(self.trees[row], self.guess[row])}</div></div>'
-            for title, row in programs
-        ]
-        return f'<div class="two">{"".join(boxes)}</div>' if len(boxes) > 1 else boxes[0]
-
-    def _source(self, tree: Tree, guess: int) -> str:
+    def _show(self, title: str, row: int) -> _Program:
+        """Show a program, with what led to the answer where that can be told."""
+        tree = self.trees[row]
         if len(tree.text) <= _LONGEST and self._routes:
-            found = explain(self.model, tree, label=self.model.labels[guess])
-            return to_source(found, _LINES, _BYTES)
+            found = explain(self.model, tree, label=self.model.labels[self.guess[row]])
+            return _Program(title, to_lines(found, _BYTES)[:_LINES], "")
         text = tree.text[:_BYTES].decode("utf-8", "replace")
-        return f"<pre>{html.escape(chr(10).join(text.split(chr(10))[:_LINES]))}</pre>"
+        return _Program(title, [], "\n".join(text.split("\n")[:_LINES]))
 
     @property
     def _routes(self) -> bool:
@@ -227,41 +219,32 @@ class _Report(TrainingFacts):
             isinstance(one, TreeCaps) and one.config.pooling != "max" for one in self.model.members
         )
 
-    def _map(self) -> list[str]:
+    def map(self) -> Markup:
         """Draw the programs on a plane: those with like capsules lie together."""
         from sklearn.manifold import TSNE
 
         count = min(len(self.trees), _POINTS)
         if count < 5:
-            return []
+            return Markup("")
         rows = np.linspace(0, len(self.trees) - 1, count).astype(int).tolist()
         forest = self.model.forest([self.trees[row] for row in rows])
-        classes = "classes" in self.task.answers
-        capsules = self._code(forest).numpy() if classes else self.model.embed(forest)
+        capsules = self._code(forest).numpy() if self.classifies else self.model.embed(forest)
         if np.ptp(capsules, 0).max() == 0:  # programs that are all alike have no places to take
-            return []
+            return Markup("")
         plane = TSNE(init="pca", random_state=0, perplexity=min(30, (count - 1) / 3))
         values = plane.fit_transform(capsules)
         labels, right = self.names, self.label.tolist()
         titles = [
             (labels[right[row]] if right[row] >= 0 else "another class")
-            + (f", called {labels[self.guess[row]]}" if classes else "")
+            + (f", called {labels[self.guess[row]]}" if self.classifies else "")
             for row in rows
         ]
-        drawn = charts.points(
+        return charts.points(
             [(float(x), float(y)) for x, y in values],
             [right[row] if right[row] >= 0 else None for row in rows],
             labels,
             titles,
         )
-        alike = "code capsules" if classes else "embeddings"
-        called = ", and what it is called" if classes else ""
-        return [
-            "<h2>A map of the programs</h2>",
-            f"<p>Programs with like {alike} lie together (t-SNE); the colour is the class."
-            f" Point at one, or touch it, to see what it is{called}.</p>",
-            drawn,
-        ]
 
     def _code(self, forest: Forest) -> Tensor:
         """Return the code capsules of programs by the strongest network, or its scores."""

@@ -1,13 +1,13 @@
 """The page of a reproduction, as Markdown and as HTML that needs nothing beside itself."""
 
-import html
 from collections.abc import Sequence
 from statistics import mean, pstdev
 from typing import Any
 
 from treecaps.inference.confusion import Confusion
-from treecaps.rendering import charts, document
+from treecaps.rendering import charts
 from treecaps.rendering.confusion import to_svg
+from treecaps.rendering.page import render
 from treecaps.reproduction.plan import Column, Row, Table
 
 Figures = dict[tuple[str, str], list[dict[str, Any]]]
@@ -86,39 +86,37 @@ def to_markdown(
 
 def to_html(table: Table, rows: Sequence[Row], figures: Figures, remarks: list[str]) -> str:
     """Return the page as HTML: tables, bars, learning curves and confusion."""
-    parts = [f'<p class="note">{html.escape(remark)}</p>' for remark in remarks]
-    for column in table.columns:
-        parts.append(f"<h2>{html.escape(f'{column.title}: {column.name}')}</h2>")
-        parts.append(f"<p>{html.escape(count_programs(column, figures))}</p>")
-        parts.append(
-            document.table(_HEAD, ((row.title, *cells(row, column, figures)) for row in rows))
-        )
-        trained = [row for row in rows if (row.name, column.name) in figures]
-        if not trained:
-            continue
-        found = {row.title: figures[row.name, column.name] for row in trained}
-        printed = {
-            row.title: float(row.printed[column.name].split()[0]) / 100
-            for row in trained
-            if column.name in row.printed
-        }
-        means, blind = (
-            {name: mean(one[kind] for one in each) for name, each in found.items()}
-            for kind in ("accuracy", "accuracy_blind")
-        )
-        parts += [
-            "<h3>Accuracy; a line is the figure of the paper</h3>",
-            charts.bars(means, printed),
-            "<h3>Accuracy on blind programs</h3>",
-            charts.bars(blind, {}),
-            "<h3>Accuracy on validation data in per cent, epoch by epoch, first seed</h3>",
-            charts.curves({name: each[0]["validation"] for name, each in found.items()}),
-        ]
-        parts += [
-            f"<details><summary>{html.escape(name)}: which classes are taken for which (a row is a"
-            " class, a column an answer; first seed)</summary>"
-            + to_svg(Confusion(each[0]["labels"], each[0]["confusion"]))
-            + "</details>"
+    return render(
+        "reproduction",
+        title=table.title,
+        remarks=remarks,
+        head=_HEAD,
+        columns=[_column(column, rows, figures) for column in table.columns],
+    )
+
+
+def _column(column: Column, rows: Sequence[Row], figures: Figures) -> dict[str, Any]:
+    """Return what the page shows of a data set."""
+    trained = [row for row in rows if (row.name, column.name) in figures]
+    found = {row.title: figures[row.name, column.name] for row in trained}
+    printed = {
+        row.title: float(row.printed[column.name].split()[0]) / 100
+        for row in trained
+        if column.name in row.printed
+    }
+    means, blind = (
+        {name: mean(one[kind] for one in each) for name, each in found.items()}
+        for kind in ("accuracy", "accuracy_blind")
+    )
+    return {
+        "title": f"{column.title}: {column.name}",
+        "programs": count_programs(column, figures),
+        "rows": [(row.title, *cells(row, column, figures)) for row in rows],
+        "accuracy": charts.bars(means, printed),
+        "blind": charts.bars(blind, {}),
+        "curves": charts.curves({name: each[0]["validation"] for name, each in found.items()}),
+        "confusions": [
+            (name, to_svg(Confusion(each[0]["labels"], each[0]["confusion"])))
             for name, each in found.items()
-        ]
-    return document.document(table.title, parts)
+        ],
+    }

@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException
 
 from treecaps._version import __version__
 from treecaps.errors import TreeCapsError
-from treecaps.rendering.docs import to_page
-from treecaps.rendering.document import STYLE
+from treecaps.rendering.docs import to_html
+from treecaps.rendering.page import read_asset
 from treecaps.server import schema
 from treecaps.server.engine import Engine
 from treecaps.server.limits import RefusedError
@@ -190,11 +190,11 @@ def _add_page(app: FastAPI, described: dict[str, Any]) -> None:
 
     for path, (name, kind) in _FILES.items():
         add(path, (_PAGE / name).read_bytes(), kind)
-    add("/style.css", STYLE.encode(), "text/css")
+    add("/style.css", read_asset("style.css").encode(), "text/css")
     for name in _samples():
         add(f"/samples/{name}", (_PAGE / "samples" / name).read_bytes(), "text/plain")
     add("/openapi.json", bytes(_JSON(described).body), "application/json")
-    add("/docs", to_page(described).encode(), "text/html")
+    add("/docs", to_html(described).encode(), "text/html")
 
 
 def _add_errors(app: FastAPI) -> None:
