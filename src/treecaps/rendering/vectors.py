@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -62,7 +63,22 @@ def draw_vectors(vectors: KindVectors, path: str | Path) -> None:
             Line2D([], [], color=colour, marker="o", linestyle="", markersize=4, label=name)
             for name, colour in legend.items()
         ]
-        box = axes.legend(handles=handles, fontsize=7, loc="lower left", framealpha=1)
+        axes.legend(handles=handles, fontsize=7, loc="lower left", framealpha=1)
+    # The most frequent kinds choose first.
+    order = np.argsort(-vectors.counts[1:], kind="stable")
+    _write_names(figure, axes, kinds, colours, points, order)
+    write_picture(figure, path)
+
+
+def _write_names(
+    figure: Figure,
+    axes: Axes,
+    kinds: tuple[str, ...],
+    colours: list[str],
+    points: Pixels,
+    order: NDArray[np.int64],
+) -> None:
+    """Write the name of each kind beside its point, with a line to it if it is far."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()  # type: ignore[no-untyped-call]
     renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
@@ -72,10 +88,9 @@ def draw_vectors(vectors: KindVectors, path: str | Path) -> None:
     extents = np.array(
         [(renderer.get_text_width_height_descent(name, _LABEL, False)[0], height) for name in names]
     )
-    taken = [box.get_window_extent(renderer).extents] if legend else []
+    legend = axes.get_legend()
+    taken = [legend.get_window_extent(renderer).extents] if legend else []
     pixels = axes.transData.transform(points)
-    # The most frequent kinds choose first.
-    order = np.argsort(-vectors.counts[1:], kind="stable")
     places = _place(
         pixels, extents, order, np.array(taken).reshape(-1, 4), np.array(axes.bbox.extents)
     )
@@ -96,7 +111,6 @@ def draw_vectors(vectors: KindVectors, path: str | Path) -> None:
             verticalalignment="bottom",
             parse_math=False,
         )
-    write_picture(figure, path)
 
 
 def _project(values: NDArray[np.float32]) -> Pixels:
