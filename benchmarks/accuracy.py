@@ -10,7 +10,7 @@ last one counts. ``--svm`` and ``--svm-tokens`` score a linear support vector ma
 the TF-IDF of windows or of tokens, on the same parts. Networks that learn from blind programs, and
 machines on tokens, are scored as the programs are and blind. ``--compare`` scores these three in
 turn and writes their figures to ``benchmarks/results`` and their table to ``docs/results.md``; with
-``--start`` it scores networks that begin with a model, and adds them to what is there. ``--from``
+``--init-from`` it scores networks that are fine-tuned, and adds them to what is there. ``--from``
 and ``--to`` take the programs of one language to learn from, and those of another to score.
 """
 
@@ -37,9 +37,9 @@ from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.architectures import ARCHITECTURES
 from treecaps.models.engine import batches
-from treecaps.models.network import Answer, Network
+from treecaps.models.network import Network, NetworkOutput
 from treecaps.models.trained import load
-from treecaps.nn.memory import keep_memory
+from treecaps.nn.memory import tune_malloc
 from treecaps.syntax.tree import Tree
 from treecaps.training.fittings import new_fitting
 from treecaps.training.prepare import Data, Selection, prepare
@@ -98,7 +98,7 @@ class Programs:
 
         trees = both(blind=False)
         preset = preset_of(options)
-        sees_blind = preset.network.sees_names and preset.training.rename
+        sees_blind = preset.network.sees_names and preset.training.rename_probability
         blind = both(blind=True) if sees_blind or options.svm_tokens else None
         if blind is not None and len(blind) != len(trees):
             raise SystemExit("some programs cannot be made blind: the two sides would not match")
@@ -139,15 +139,15 @@ def prepare_part(programs: Programs, learn: Rows, score: Rows, options: Any) -> 
         seed=0,
         tokens=preset.network.known_tokens,
         blind=None if blind is None else partial(select_again, blind),
-        known=load(options.start).vocabulary if options.start else None,
+        known=load(options.init_from).vocabulary if options.init_from else None,
     )
 
 
 def preset_of(options: Any) -> Preset:
     """Return what is trained and how."""
     preset = get_preset(options.preset, options.model)
-    if options.start:
-        preset = replace(preset, network=load(options.start).config)
+    if options.init_from:
+        preset = replace(preset, network=load(options.init_from).config)
     return apply_settings(preset, options.set)
 
 
@@ -171,7 +171,7 @@ class Scored:
 def score_networks(data: Data, options: Any, seed: int) -> Scored:
     """Train networks on the same programs, and score them."""
     preset = preset_of(options)
-    start = load(options.start) if options.start else None
+    init_from = load(options.init_from) if options.init_from else None
     alone, learned, histories = [], [], []
     total = torch.zeros(len(data.val.forest), len(data.labels))
 
@@ -180,7 +180,7 @@ def score_networks(data: Data, options: Any, seed: int) -> Scored:
         return right.view(-1, len(data.val)).mean(1).numpy()
 
     for member in range(options.ensemble):
-        fitting = new_fitting(preset, data, seed + 1000 * member, start)
+        fitting = new_fitting(preset, data, seed + 1000 * member, init_from)
         fitting.begin()
         while not fitting.finished:
             fitting.run_epoch(lambda *_: None)
@@ -200,7 +200,7 @@ def answer(network: Network, forest: Forest) -> torch.Tensor:
     """Return what a network says of programs."""
     network.eval()
     with torch.no_grad():
-        found: list[Answer] = [network(batch) for _, batch in batches(forest)]
+        found: list[NetworkOutput] = [network(batch) for _, batch in batches(forest)]
     return torch.cat([one.scores for one in found])
 
 
@@ -269,7 +269,9 @@ def main() -> None:
     parser.add_argument("--parts", type=int, metavar="N", help="score only the first N folds")
     parser.add_argument("--from", dest="from_language", metavar="LANGUAGE")
     parser.add_argument("--to", dest="to_language", metavar="LANGUAGE")
-    parser.add_argument("--start", type=Path, metavar="MODEL", help="begin with a trained model")
+    parser.add_argument(
+        "--init-from", type=Path, metavar="MODEL", help="begin with a trained model"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--ensemble", type=int, default=1)
     parser.add_argument("--svm", type=int, metavar="DEPTH", help="a linear model on such windows")
@@ -286,13 +288,13 @@ def main() -> None:
     )
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
-    keep_memory()
+    tune_malloc()
     torch.set_num_threads(1)
     if not options.compare:
         write(measure(options), options.out)
         return
     compared = (("svm", "plain"), ("svm-renamed", "renamed"), ("default", None))
-    for name, machine in (("start", None),) if options.start else compared:
+    for name, machine in (("start", None),) if options.init_from else compared:
         options.svm_tokens = machine
         file = f"accuracy-{describe_data(options)}-tokens-{name}.json"
         write(measure(options), tables.RESULTS / file)
@@ -393,8 +395,8 @@ def describe_model(options: Any) -> dict[str, str]:
     else:
         nodes = preset_of(options).network.nodes
         model = f"{options.model}, preset {options.preset}"
-        if options.start:
-            model += f", begun with the model {options.start.name}"
+        if options.init_from:
+            model += f", begun with the model {options.init_from.name}"
     return {"nodes": nodes, "model": model}
 
 

@@ -28,7 +28,7 @@ from treecaps.data.corpus import Corpus
 from treecaps.data.duplicates import find_copies
 from treecaps.models.bundled import HOME
 from treecaps.models.trained import TrainedModel
-from treecaps.nn.memory import keep_memory
+from treecaps.nn.memory import tune_malloc
 from treecaps.training.presets import apply_settings, get_preset
 from treecaps.training.trainer import train
 
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HOME)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
-    keep_memory()
+    tune_malloc()
     torch.set_num_threads(1)
     for name in [options.only] if options.only else BUNDLED:
         bundle(name, options)

@@ -2,7 +2,7 @@
 
     python benchmarks/dependencies.py --data DIR --json
 
-``DIR`` holds data sets with validation programs. Pieces are statements. Two depend on each other
+``DIR`` holds data sets with validation programs. Subtrees are statements. Two depend on each other
 if one reads what the other may have written last, or calls what the other defines. They route
 together to the extent to which their windows have like parts in the static capsules (the cosine of
 the parts). How often do those that route together most, a tenth of the pairs of a program, depend?
@@ -35,7 +35,7 @@ from treecaps.models.architectures import new_network
 from treecaps.models.trained import TrainedModel, load
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
-from treecaps.nn.memory import keep_memory
+from treecaps.nn.memory import tune_malloc
 from treecaps.rendering.pictures import check_picture, write_picture
 from treecaps.syntax.edges import find_edges
 from treecaps.syntax.functions import find_functions
@@ -160,7 +160,7 @@ def main() -> None:
         check_picture(options.out)
         draw(json.loads(options.draw.read_text(encoding="utf-8")), options.out)
         return
-    keep_memory()
+    tune_malloc()
     torch.set_num_threads(1)
     model = load(options.model)
     (network,) = model.members

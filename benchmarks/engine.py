@@ -37,7 +37,7 @@ from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.treecaps import Capsules, TreeCaps, TreeCapsConfig
 from treecaps.nn.batch import Batch
-from treecaps.nn.memory import keep_memory
+from treecaps.nn.memory import tune_malloc
 from treecaps.reproduction.memory import forget_peak, peak
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import get_preset
@@ -234,7 +234,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--only", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    keep_memory()
+    tune_malloc()
     if options.threads:
         torch.set_num_threads(options.threads)
     corpus = Corpus.build(options.data, frontend=options.frontend)

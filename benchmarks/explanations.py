@@ -32,7 +32,7 @@ from treecaps.explanation.attribution import METHODS, attribute
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import BagTensors, Batch
-from treecaps.nn.memory import keep_memory
+from treecaps.nn.memory import tune_malloc
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import apply_settings, get_preset
 from treecaps.training.trainer import train
@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    keep_memory()
+    tune_malloc()
     torch.set_num_threads(1)
     corpus, val = (Corpus.build(options.data / f"{part}.jsonl.gz") for part in ("train", "val"))
     preset = apply_settings(get_preset("default"), options.set)

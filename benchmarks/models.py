@@ -20,7 +20,7 @@ from origin import origin
 from treecaps.data.corpus import Corpus
 from treecaps.models.architectures import ARCHITECTURES
 from treecaps.models.engine import batches
-from treecaps.nn.memory import keep_memory
+from treecaps.nn.memory import tune_malloc
 from treecaps.training.fitting import Fitting
 from treecaps.training.fittings import new_fitting
 from treecaps.training.prepare import Data, prepare
@@ -30,7 +30,7 @@ from treecaps.training.presets import apply_settings, get_preset
 def begin(name: str, corpus: Corpus, programs: int) -> tuple[Fitting, Data, float]:
     """Return a fitting that is ready, its data, and the seconds it took to share them."""
     preset = apply_settings(
-        get_preset("default", name), ["batch_size=16", "rename=0", "window_dropout=0"]
+        get_preset("default", name), ["batch_size=16", "rename_probability=0", "window_dropout=0"]
     )
     trees = [corpus[row] for row in range(programs)]
     begun = time.perf_counter()
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=tuple(ARCHITECTURES))
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    keep_memory()
+    tune_malloc()
     torch.set_num_threads(1)
     corpus = Corpus.build(options.data)
     programs = min(options.programs, len(corpus))

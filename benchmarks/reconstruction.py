@@ -26,7 +26,7 @@ from torch.nn.functional import kl_div
 
 from treecaps.models.engine import batches
 from treecaps.models.treecaps import TreeCaps
-from treecaps.nn.memory import keep_memory
+from treecaps.nn.memory import tune_malloc
 from treecaps.training.fittings import new_fitting
 from treecaps.training.prepare import Data
 
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    keep_memory()
+    tune_malloc()
     torch.set_num_threads(1)
     options = SimpleNamespace(
         data=given.data,

@@ -28,13 +28,13 @@ from treecaps.data.corpus import Corpus
 from treecaps.models.architectures import new_network
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
-from treecaps.nn.memory import keep_memory
+from treecaps.nn.memory import tune_malloc
 from treecaps.rendering.training import train
 from treecaps.syntax.tree import Tree
 from treecaps.tasks.similarity import average_precision, map_at_r
 from treecaps.training.prepare import Selection
 from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.trainer import Moment
+from treecaps.training.trainer import TrainingProgress
 
 Rows = NDArray[np.int64]
 
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    keep_memory()
+    tune_malloc()
     seen, blind = (Programs(options.data, blind=blind) for blind in (False, True))
     if not np.array_equal(seen.problem, blind.problem):
         raise SystemExit("some programs cannot be made blind: the two sides would not match")
@@ -140,7 +140,7 @@ def train_model(
     def labels(rows: Rows) -> list[str | None]:
         return [str(problem) for problem in programs.problem[rows]]
 
-    def tell(moment: Moment) -> None:
+    def tell(moment: TrainingProgress) -> None:
         if sys.stderr.isatty():
             print(f"\r{moment.share:.0%}, loss {moment.loss:.3f}", end="", file=sys.stderr)
 

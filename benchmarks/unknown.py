@@ -20,7 +20,7 @@ from treecaps.data.dataset import DataSet
 from treecaps.inference.classify import Classification, classify
 from treecaps.models.bundled import DEFAULT
 from treecaps.models.trained import load
-from treecaps.nn.memory import keep_memory
+from treecaps.nn.memory import tune_malloc
 
 OWN = ("atlas", "java-sort", "python-algorithms", "cross-language")
 
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--model", default=DEFAULT)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    keep_memory()
+    tune_malloc()
     model = load(options.model)
 
     def share(programs: Iterable[Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.limits import error_of
-from treecaps.errors import tell
+from treecaps.errors import describe_os_error
 from treecaps.files import (
     FileLock,
     atomic_path,
@@ -74,7 +74,7 @@ def test_anything_else_is_refused_at_once(
     before = len(os.listdir("/proc/self/fd"))
     error = error_of(lambda: read_regular_file(tmp_path / "it", 1 << 40))
     assert isinstance(error, OSError)
-    assert tell(error) == words
+    assert describe_os_error(error) == words
     assert len(os.listdir("/proc/self/fd")) == before
 
 

@@ -68,7 +68,7 @@ class Failure:
     message: str
 
 
-def tell(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """Say in a few words what the system complained about."""
     if error.errno == errno.ELOOP:
         return "is a symbolic link that leads back to itself"

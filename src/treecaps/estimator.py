@@ -34,7 +34,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         comments: Whether comments become nodes.
         model: The name of the architecture.
         preset: The name of a preset of it.
-        start: The folder of a trained model, or the name of a bundled one, to begin with.
+        init_from: The folder of a trained model, or the name of a bundled one, to begin with.
         settings: Options of the preset to set, by name: ``{"channels": 32}``.
         epochs: Short for the setting of that name.
         ensemble: How many networks are trained and weighed against each other.
@@ -54,7 +54,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         comments: bool = False,
         model: str = "treecaps",
         preset: str = "default",
-        start: str | Path | None = None,
+        init_from: str | Path | None = None,
         settings: dict[str, Any] | None = None,
         epochs: int | None = None,
         ensemble: int = 1,
@@ -65,7 +65,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.comments = comments
         self.model = model
         self.preset = preset
-        self.start = start
+        self.init_from = init_from
         self.settings = settings
         self.epochs = epochs
         self.ensemble = ensemble
@@ -119,7 +119,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             trees,
             [str(label) for label in np.asarray(kept).tolist()],
             preset=preset,
-            start=None if self.start is None else load(self.start),
+            init_from=None if self.init_from is None else load(self.init_from),
             seed=self.seed,
             ensemble=self.ensemble,
             frontend=self.frontend,

@@ -88,12 +88,12 @@ def test_a_training_for_similarity(run_here: Run, tmp_path: Path) -> None:
 def test_programs_that_are_rewritten_are_learned_from(run_here: Run, tmp_path: Path) -> None:
     out = tmp_path / "model"
     words = ("train", PROGRAMS, "--out", out, *QUICK, "--epochs", "1")
-    done = run_here(*words, "--set", "rewrite=0.5")
+    done = run_here(*words, "--set", "rewrite_probability=0.5")
     assert done.returncode == 0, done.stderr
     assert TrainedModel.load(out).card["run"]["training"]["rewrite"] == 0.5
-    done = run_here(*words, "--overwrite", "--set", "rewrite=2")
+    done = run_here(*words, "--overwrite", "--set", "rewrite_probability=2")
     assert done.returncode == 2
-    assert "rewrite must be at least 0 and at most 1, not 2" in done.stderr
+    assert "rewrite_probability must be at least 0 and at most 1, not 2" in done.stderr
 
 
 def test_json_and_ensembles_and_validation_data(
@@ -105,7 +105,7 @@ def test_json_and_ensembles_and_validation_data(
     found: dict[str, Any] = json.loads(done.stdout)
     assert found["model"] == str(tmp_path / "model")
     assert found["data"]["validation"]["programs"] == 52
-    assert found["figures"]["validation_accuracy"] == 0
+    assert found["metrics"]["validation_accuracy"] == 0
     assert len(found["members"]) == 2
     assert "52 validation programs count as wrong" in done.stderr
     assert "network 2/2, epoch 3/3: loss" in done.stderr
@@ -117,11 +117,13 @@ def test_a_training_starts_with_a_bundled_model(
     run_here: Run, two_classes: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "model"
-    done = run_here("train", two_classes, "--out", out, "--start", "algorithms", "--epochs", "5")
+    done = run_here(
+        "train", two_classes, "--out", out, "--init-from", "algorithms", "--epochs", "5"
+    )
     assert done.returncode == 0, done.stderr
-    start, model = load("algorithms"), TrainedModel.load(out)
-    assert model.config == start.config
-    assert {*start.vocabulary.tokens} <= {*model.vocabulary.tokens}
+    init_from, model = load("algorithms"), TrainedModel.load(out)
+    assert model.config == init_from.config
+    assert {*init_from.vocabulary.tokens} <= {*model.vocabulary.tokens}
     assert model.labels == ("calls", "loops")
 
 
@@ -148,9 +150,12 @@ def test_wrong_words_are_said_before_the_work(
         (("--resume", "--overwrite"), "choose one"),
         (("--threads", "1000000"), "1000000 is not in the range"),
         (("--set", "channels=9999999"), "channels must be at most 1,000,000"),
-        (("--start", "algoritms"), "algoritms"),
-        (("--start", "algorithms", "--nodes", "kinds"), "--start algorithms decides what the"),
-        (("--start", "algorithms", "--model", "tbcnn"), "algorithms is no tbcnn but treecaps"),
+        (("--init-from", "algoritms"), "algoritms"),
+        (
+            ("--init-from", "algorithms", "--nodes", "kinds"),
+            "--init-from algorithms decides what the",
+        ),
+        (("--init-from", "algorithms", "--model", "tbcnn"), "algorithms is no tbcnn but treecaps"),
         (("--task", "similarity", "--model", "tbcnn"), "only models of treecaps learn similarity"),
     ):
         done = run_here("train", nowhere, "--out", out, *words)

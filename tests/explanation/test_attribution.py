@@ -168,7 +168,7 @@ def test_an_empty_program_is_not_explained(model: TrainedModel) -> None:
 
 
 def test_only_treecaps_is_explained() -> None:
-    preset = apply_settings(get_preset("default", "tbcnn"), ["epochs=1", "rename=0"])
+    preset = apply_settings(get_preset("default", "tbcnn"), ["epochs=1", "rename_probability=0"])
     other = train(example_trees(), example_labels(), preset=preset)
     with pytest.raises(UsageError, match="only models of treecaps can be explained"):
         explain(other, example_trees()[0])

@@ -46,4 +46,4 @@ def test_another_loss_is_learned_with() -> None:
     model = train(example_trees(), example_labels(), preset=preset)
     assert model.task == "smoothed"
     assert model.card["run"]["task"]["smoothing"] == 0.2
-    assert model.card["figures"]["validation_accuracy"] > 0.3
+    assert model.card["metrics"]["validation_accuracy"] > 0.3

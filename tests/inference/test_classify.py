@@ -11,7 +11,7 @@ from tests.inference.examples import LABELS, small_model
 from treecaps.errors import Failure, UsageError
 from treecaps.inference import stream as module
 from treecaps.inference.classify import Candidate, Classification, answer_all, classify
-from treecaps.inference.pieces import Piece
+from treecaps.inference.units import CodeUnit
 from treecaps.syntax.program import Program
 
 
@@ -95,7 +95,7 @@ def test_of_an_empty_program_nothing_is_guessed() -> None:
         assert result.to_dict()["guess"] is None
     assert isinstance(last, Classification)
     assert last.guess in LABELS
-    pieces = [Piece(one.id, treecaps.parse_code(one.text, one.language)) for one in empty]
+    pieces = [CodeUnit(one.id, treecaps.parse_code(one.text, one.language)) for one in empty]
     assert answer_all(model, pieces) == results
 
 

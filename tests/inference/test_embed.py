@@ -51,7 +51,7 @@ def test_programs_of_one_class_are_more_alike() -> None:
 
 def test_networks_together_agree_by_their_weights() -> None:
     preset = apply_settings(
-        get_preset("default"), ["epochs=1", "channels=8", "hidden=", "rename=0"]
+        get_preset("default"), ["epochs=1", "channels=8", "hidden=", "rename_probability=0"]
     )
     pair = train(example_trees()[::5], example_labels()[::5], preset=preset, ensemble=2)
     pair = replace(pair, weights=(0.3, 0.7))
@@ -88,7 +88,7 @@ def test_failures_pass_and_nothing_gives_nothing(tmp_path: Path) -> None:
 
 
 def test_other_models_have_no_vectors() -> None:
-    preset = apply_settings(get_preset("default", "tbcnn"), ["epochs=1", "rename=0"])
+    preset = apply_settings(get_preset("default", "tbcnn"), ["epochs=1", "rename_probability=0"])
     model = train(example_trees()[::5], example_labels()[::5], preset=preset)
     with pytest.raises(UsageError, match="only models of treecaps have vectors"):
         Embedder(model).embed_trees(example_trees()[:1])

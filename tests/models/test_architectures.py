@@ -21,7 +21,7 @@ from treecaps.models.astnn import ASTNN
 from treecaps.models.capsgnn import CapsGNN
 from treecaps.models.dtbcnn import DTBCNN, DependencyConvolution, DependencyTower
 from treecaps.models.ggnn import GGNN
-from treecaps.models.network import Answer, Logits, Network, SoftmaxNetwork
+from treecaps.models.network import Logits, Network, NetworkOutput, SoftmaxNetwork
 from treecaps.models.tbcnn import TBCNN
 from treecaps.models.trained import TrainedModel
 from treecaps.models.tree_lstm import TreeLSTM
@@ -32,7 +32,7 @@ from treecaps.syntax.statements import begin_statements
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import apply_settings, get_preset
 
-QUICK = ("epochs=6", "batch_size=16", "rename=0", "vector_size=6")
+QUICK = ("epochs=6", "batch_size=16", "rename_probability=0", "vector_size=6")
 TOKENS = r"\w+|[^\w\s]"
 
 
@@ -50,16 +50,16 @@ def test_every_architecture_has_a_preset() -> None:
 def test_it_is_trained_kept_and_read(name: str, tmp_path: Path) -> None:
     trees, labels = example_trees(), example_labels()
     preset = apply_settings(get_preset("default", name), QUICK)
-    figures: list[dict[str, Any]] = []
+    metrics: list[dict[str, Any]] = []
     model = train(
         trees,
         labels,
         preset=preset,
         folder=tmp_path / "model",
-        on_epoch=lambda _, epoch: figures.append(epoch),
+        on_epoch=lambda _, epoch: metrics.append(epoch),
     )
-    assert len(figures) == (1 if "svm" in name else 6)
-    assert figures[-1]["loss"] < figures[0]["loss"] or "svm" in name
+    assert len(metrics) == (1 if "svm" in name else 6)
+    assert metrics[-1]["loss"] < metrics[0]["loss"] or "svm" in name
     assert type(model.members[0]) is get_architecture(name).network
     again = TrainedModel.load(tmp_path / "model")
     assert again.config.asked == preset.network
@@ -84,7 +84,7 @@ def test_a_start_is_taken_over(name: str) -> None:
     preset = apply_settings(get_preset("default", name), QUICK)
     still = replace(preset, training=replace(preset.training, learning_rate=1e-12))
     start = train(trees, [label if label == "gcd" else "other" for label in labels], preset=preset)
-    model = train(trees, labels, preset=still, start=start)
+    model = train(trees, labels, preset=still, init_from=start)
     before, after = (one.members[0].state_dict() for one in (start, model))
     kept = [key for key in before if not key.startswith(model.members[0].OUTPUT)]
     assert len(kept) > 3
@@ -271,7 +271,7 @@ def test_it_equals_a_network_for_one_tree(variant: str) -> None:
     label = torch.arange(len(trees)) % 4
     answer = network(batch)
     expected = torch.stack([naive(network, tree, vocabulary) for tree in trees])
-    wanted = Logits.of(expected) if isinstance(network, SoftmaxNetwork) else Answer(expected)
+    wanted = Logits.of(expected) if isinstance(network, SoftmaxNetwork) else NetworkOutput(expected)
     torch.testing.assert_close(answer.scores, wanted.scores)
     weights = list(network.parameters())
     ours = torch.autograd.grad(network.loss(answer, label), weights)
@@ -370,7 +370,7 @@ def test_linear_machines_equal_those_of_scikit_learn(name: str, classes: int) ->
 
 def test_linear_machines_learn_from_blind_programs_and_are_resumed(tmp_path: Path) -> None:
     trees, labels = example_trees(), example_labels()
-    preset = apply_settings(get_preset("default", "svm-tokens"), ["rename=0.5"])
+    preset = apply_settings(get_preset("default", "svm-tokens"), ["rename_probability=0.5"])
     folder = tmp_path / "model"
 
     class StopError(Exception): ...
@@ -381,11 +381,11 @@ def test_linear_machines_learn_from_blind_programs_and_are_resumed(tmp_path: Pat
     with pytest.raises(StopError):
         train(trees, labels, preset=preset, folder=folder, on_epoch=stop)
     model = train(trees, labels, preset=preset, folder=folder, resume=True)
-    assert "validation_accuracy_blind" in model.card["figures"]
+    assert "validation_accuracy_blind" in model.card["metrics"]
     again = train(trees, labels, preset=preset, folder=folder, resume=True)
     assert again.fingerprint() == model.fingerprint()
     with pytest.raises(UsageError, match="cannot begin with another"):
-        train(trees, labels, preset=preset, start=model)
+        train(trees, labels, preset=preset, init_from=model)
 
 
 @pytest.mark.parametrize(

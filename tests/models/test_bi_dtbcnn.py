@@ -111,7 +111,13 @@ def test_a_class_that_the_other_tower_never_saw_is_told_by_the_own() -> None:
 
 def test_one_language_is_told_by_others() -> None:
     trees, labels = example_trees(), example_labels()
-    settings = [f"second={','.join(SECOND)}", "epochs=30", "batch_size=8", "rename=0", "dropout=0"]
+    settings = [
+        f"second={','.join(SECOND)}",
+        "epochs=30",
+        "batch_size=8",
+        "rename_probability=0",
+        "dropout=0",
+    ]
     preset = apply_settings(get_preset("default", "bi-dtbcnn"), settings)
     model = train(trees, labels, preset=preset)
     (network,) = model.members

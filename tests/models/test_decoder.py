@@ -107,7 +107,7 @@ def test_it_learns_and_leaves_the_network_alone_unless_asked_to() -> None:
             labels,
             val=(trees, labels),
             preset=preset,
-            on_epoch=lambda _, figures: errors.append(figures.get("reconstruction", 0.0)),
+            on_epoch=lambda _, metrics: errors.append(metrics.get("reconstruction", 0.0)),
         )
         return model.members[0].state_dict(), errors
 
@@ -127,7 +127,7 @@ def test_slopes_into_the_capsules_are_scaled() -> None:
     torch.manual_seed(0)
     network = TreeCaps(config, len(vocabulary), 3)
     forest = config.forest(trees, vocabulary)
-    network.look_at(forest)
+    network.fit_features(forest)
     label = torch.tensor([0, 1, 2, 0])
     slopes = []
     for weight in (1.0, 0.25, 0.0):

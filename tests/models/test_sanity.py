@@ -12,7 +12,7 @@ from treecaps.training.presets import apply_settings, get_preset
 from treecaps.training.trainer import train
 
 PROGRAMS = 96
-SETTINGS = ("epochs=40", "batch_size=16", "rename=0", "window_dropout=0", "val_share=0")
+SETTINGS = ("epochs=40", "batch_size=16", "rename_probability=0", "window_dropout=0", "val_share=0")
 SMALLER = {
     "treecaps": ("vector_size=16", "hidden=16,16,16,16", "channels=8"),
     "tbcnn": ("vector_size=16", "convolutions=16", "hidden=16", "dropout=0", "learning_rate=1e-2"),

@@ -94,7 +94,7 @@ def test_the_card_says_what_made_it(tmp_path: Path) -> None:
     model = some_model(2)
     card = {
         "data": {"training": {"name": "a|b", "programs": 7}},
-        "figures": {"validation_accuracy": 0.75},
+        "metrics": {"validation_accuracy": 0.75},
         "run": {"seed": 5, "ensemble": 2, "training": {"learning_rate": 0.01}},
         "versions": {"torch": "2.13"},
         "command": "treecaps train `x`",
@@ -245,7 +245,7 @@ def tensors(change: Callable[[dict[str, torch.Tensor]], Any]) -> Callable[[Path]
         (change("network.chanels", 8), "no option 'chanels'; do you mean channels"),
         (change("network.squash", "none"), "squash must be sabour or printed"),
         (change("network.squash", "printed"), "config.json was altered"),
-        (change("card", {"figures": {"validation_accuracy": 1.0}}), "config.json was altered"),
+        (change("card", {"metrics": {"validation_accuracy": 1.0}}), "config.json was altered"),
         (change("comments", True), "config.json was altered"),
         (change("files", {}), "was altered"),
         (tensors(lambda found: found["0.primary.bias"].fill_(torch.nan)), "are no numbers"),
@@ -274,8 +274,8 @@ def tensors(change: Callable[[dict[str, torch.Tensor]], Any]) -> Callable[[Path]
         (forge("card", []), "'card' cannot be right"),
         (forge("card", {"data": []}), "'card' cannot be right"),
         (forge("card", {"data": {"training": 1}}), "'card' cannot be right"),
-        (forge("card", {"figures": {"seconds": "1"}}), "'card' cannot be right"),
-        (forge("card", {"figures": {"seconds": 10**400}}), "'card' cannot be right"),
+        (forge("card", {"metrics": {"seconds": "1"}}), "'card' cannot be right"),
+        (forge("card", {"metrics": {"seconds": 10**400}}), "'card' cannot be right"),
         (forge("card", {"versions": 3}), "'card' cannot be right"),
         (forge("card", {"scores": {"Languages": []}}), "'card' cannot be right"),
         (forge("card", {"command": 3}), "'card' cannot be right"),

@@ -64,7 +64,7 @@ CLASSES = 3
 
 def show(network: TreeCaps, trees: list[Tree], vocabulary: Vocabulary) -> None:
     """Let a network look at trees often enough to know all their tokens."""
-    network.look_at(network.config.forest(trees * 6, vocabulary))
+    network.fit_features(network.config.forest(trees * 6, vocabulary))
     if network.tokens:
         assert (network.tokens.known[0] < 2**63 - 1) == any(tree.text for tree in trees)
 
@@ -289,8 +289,8 @@ def test_code_capsules_learn_as_fast_with_many_classes() -> None:
     moved = []
     for classes, expected in ((3, 1.0), (10, 1.0), (104, 10.4)):
         network = TreeCaps(config, 5, classes)
-        assert {network.pace(name) for name in ("vectors", "primary.weight")} == {1.0}
-        pace = network.pace("code.weight")
+        assert {network.lr_multiplier(name) for name in ("vectors", "primary.weight")} == {1.0}
+        pace = network.lr_multiplier("code.weight")
         assert pace == expected
         below = torch.ones(1, len(network.code.weight), config.capsule_size)
         with torch.no_grad():
@@ -331,7 +331,7 @@ def test_tokens_of_few_programs_are_not_known() -> None:
     trees = [parse_file(path) for path in EXAMPLES[:16]]
     vocabulary = Vocabulary.of(trees)
     network = TreeCaps(replace(config, token_features=100_000), len(vocabulary), CLASSES)
-    network.look_at(config.forest(trees, vocabulary))
+    network.fit_features(config.forest(trees, vocabulary))
     programs = Counter(
         feature for tree in trees for feature in {*np.concatenate(hash_leaves(tree)[1]).tolist()}
     )

@@ -4,10 +4,10 @@ import sys
 # Many tensors at once, all freed: what lies on top of the heap goes back to the system by default.
 _FAULTS = """
 import resource, sys, torch
-from treecaps.nn.memory import keep_memory
+from treecaps.nn.memory import tune_malloc
 torch.set_num_threads(1)
 if sys.argv[1] == "keep":
-    keep_memory()
+    tune_malloc()
 for number in range(13):
     if number == 3:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

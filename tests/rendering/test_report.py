@@ -59,7 +59,7 @@ def test_code_is_shown_not_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["tbcnn", "svm-tokens"])
 def test_other_models_have_one_too(name: str, tmp_path: Path) -> None:
-    preset = apply_settings(get_preset("default", name), ["epochs=1", "rename=0"])
+    preset = apply_settings(get_preset("default", name), ["epochs=1", "rename_probability=0"])
     page = report(tmp_path / "model", preset)
     assert "Which classes are taken for which" in page
     assert "Inside" not in page

@@ -22,7 +22,7 @@ from tests.server.conftest import PROGRAMS, Running, parse_answer, request, serv
 from treecaps.explanation.explanation import explain
 from treecaps.inference.classify import answer, answer_all
 from treecaps.inference.embed import Embedder
-from treecaps.inference.pieces import Piece
+from treecaps.inference.units import CodeUnit
 from treecaps.search.build import update_index
 from treecaps.search.index import Match
 from treecaps.syntax.parse import parse_file
@@ -173,7 +173,7 @@ def test_many_at_once_get_the_answers_of_one_by_one(server: Running) -> None:
 
 def test_one_look_at_many_is_a_look_at_each() -> None:
     model = small_model()
-    pieces = [Piece(str(path), parse_file(path)) for path in EXAMPLES]
+    pieces = [CodeUnit(str(path), parse_file(path)) for path in EXAMPLES]
     together = answer_all(model, pieces)
     for piece, one in zip(pieces, together, strict=True):
         assert same(one.to_dict(), answer(model, piece.tree, piece.id).to_dict())

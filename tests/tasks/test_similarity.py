@@ -154,7 +154,7 @@ def test_what_is_learned_holds_for_classes_that_were_never_seen() -> None:
     assert learned is not None
     assert before is not None
     assert learned > before + 0.1
-    assert model.card["figures"]["validation_map_at_r"] == pytest.approx(learned, abs=1e-6)
+    assert model.card["metrics"]["validation_map_at_r"] == pytest.approx(learned, abs=1e-6)
     assert model.card["data"]["training"]["classes"] == 20
     assert model.card["data"]["validation"]["classes"] == 8
     member = model.card["members"][0]
@@ -163,7 +163,7 @@ def test_what_is_learned_holds_for_classes_that_were_never_seen() -> None:
 
 def test_a_model_for_similarity_is_kept_and_reported_and_resumed(tmp_path: Path) -> None:
     trees, labels = made_up(range(6))
-    preset = quick("epochs=3", "window_dropout=0.2", "rename=0.5", "nodes=kinds+tokens")
+    preset = quick("epochs=3", "window_dropout=0.2", "rename_probability=0.5", "nodes=kinds+tokens")
     model = train(trees, labels, preset=preset, folder=tmp_path / "one", ensemble=2)
     again = TrainedModel.load(tmp_path / "one")
     assert again.fingerprint() == model.fingerprint()
@@ -180,8 +180,8 @@ def test_a_model_for_similarity_is_kept_and_reported_and_resumed(tmp_path: Path)
     assert "treecaps embed --model . FILE" in card
     assert "classify" not in card
 
-    def stop(_: int, figures: dict[str, object]) -> None:
-        if figures["epoch"] == 2:
+    def stop(_: int, metrics: dict[str, object]) -> None:
+        if metrics["epoch"] == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -193,10 +193,10 @@ def test_a_model_for_similarity_is_kept_and_reported_and_resumed(tmp_path: Path)
 def test_one_training_begins_with_the_other() -> None:
     trees, labels = example_trees()[::2], example_labels()[::2]
     classifier = train(trees, labels, preset=small("epochs=1", "windows=20"))
-    similar = train(trees, labels, preset=quick("epochs=1"), start=classifier)
+    similar = train(trees, labels, preset=quick("epochs=1"), init_from=classifier)
     assert similar.labels == ()
     assert similar.config == classifier.config
-    back = train(trees, labels, preset=small("epochs=1"), start=similar)
+    back = train(trees, labels, preset=small("epochs=1"), init_from=similar)
     assert back.labels == classifier.labels
     assert len(list(classify(back, []))) == 0
 
@@ -234,7 +234,7 @@ def test_programs_without_others_of_their_class_teach_and_tell_nothing(
     model = train(trees, labels, val=(trees[::4], labels[::4]), preset=quick("epochs=2"))
     assert "nothing to validate with" in caplog.text
     assert model.card["members"][0]["best_epoch"] == 2
-    assert "validation_map_at_r" not in model.card["figures"]
+    assert "validation_map_at_r" not in model.card["metrics"]
     with pytest.raises(UsageError, match="classes of two programs or more"):
         train(trees[::4], labels[::4], preset=quick("epochs=1"))
 

@@ -79,7 +79,9 @@ def test_training_programs_are_there_in_three_ways_and_others_in_two() -> None:
 def test_an_epoch_sees_the_shares_that_were_asked_for(
     rename: float, rewriting: float, shares: tuple[float, ...]
 ) -> None:
-    fitting = Fitting(small(f"rename={rename}", f"rewrite={rewriting}"), data(), 0)
+    fitting = Fitting(
+        small(f"rename_probability={rename}", f"rewrite_probability={rewriting}"), data(), 0
+    )
     rows = np.tile(np.arange(len(data().train)), 100)
     way, program = np.divmod(fitting._tell(rows, np.random.default_rng(0)), len(data().train))
     np.testing.assert_array_equal(program, rows)
@@ -88,7 +90,9 @@ def test_an_epoch_sees_the_shares_that_were_asked_for(
 
 
 def test_a_step_is_shown_what_was_rewritten() -> None:
-    fitting = Fitting(small("rewrite=1", "rename=0", "tokenless=0"), data(), 0)
+    fitting = Fitting(
+        small("rewrite_probability=1", "rename_probability=0", "token_capsule_dropout=0"), data(), 0
+    )
     network, examples, rows = fitting.network.eval(), data().train, np.arange(20)
     shown, wanted, plain = (
         network(batch).scores
@@ -104,11 +108,11 @@ def test_a_step_is_shown_what_was_rewritten() -> None:
 
 def test_the_same_training_again_and_after_an_interruption(tmp_path: Path) -> None:
     trees, labels = example_trees(), example_labels()
-    preset = small("rewrite=0.5", "epochs=2")
+    preset = small("rewrite_probability=0.5", "epochs=2")
     model = train(trees, labels, preset=preset)
     assert model.fingerprint() == train(trees, labels, preset=preset).fingerprint()
     assert model.fingerprint() != train(trees, labels, preset=small("epochs=2")).fingerprint()
-    assert "validation_accuracy_blind" not in model.card["figures"]
+    assert "validation_accuracy_blind" not in model.card["metrics"]
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -133,15 +137,23 @@ def test_trainings_from_before_there_was_rewriting_go_on(tmp_path: Path) -> None
     del state["run"]["training"]["rewrite"]
     path.write_text(json.dumps(state))
     with pytest.raises(UsageError, match=r"begun with rewrite 0\.0 instead of 0\.5"):
-        train(trees, labels, preset=small("epochs=2", "rewrite=0.5"), folder=folder, resume=True)
+        train(
+            trees,
+            labels,
+            preset=small("epochs=2", "rewrite_probability=0.5"),
+            folder=folder,
+            resume=True,
+        )
     model = train(trees, labels, preset=preset, folder=folder, resume=True)
     assert model.fingerprint() == train(trees, labels, preset=preset).fingerprint()
     assert TrainedModel.load(folder).fingerprint() == model.fingerprint()
 
 
 def test_it_is_off_by_default() -> None:
-    assert TrainingConfig().rewrite == 0
-    assert get_preset("default").training.rewrite == 0
-    assert get_preset("default", task="similarity").training.rewrite == 0
-    with pytest.raises(UsageError, match="rewrite must be at least 0 and at most 1, not 2"):
-        TrainingConfig(rewrite=2.0)
+    assert TrainingConfig().rewrite_probability == 0
+    assert get_preset("default").training.rewrite_probability == 0
+    assert get_preset("default", task="similarity").training.rewrite_probability == 0
+    with pytest.raises(
+        UsageError, match="rewrite_probability must be at least 0 and at most 1, not 2"
+    ):
+        TrainingConfig(rewrite_probability=2.0)

@@ -29,7 +29,7 @@ from treecaps.training.facts import TrainingFacts
 from treecaps.training.fitting import Fitting
 from treecaps.training.prepare import change_trees, prepare
 from treecaps.training.presets import Preset
-from treecaps.training.trainer import Interrupted, Moment
+from treecaps.training.trainer import Interrupted, TrainingProgress
 
 TIMES = ("seconds", "programs_per_second")
 
@@ -54,7 +54,7 @@ def same(one: TrainedModel, other: TrainedModel) -> bool:
 
 
 def history(folder: Path) -> list[list[dict[str, Any]]]:
-    """Return the figures of all epochs, without what differs from run to run."""
+    """Return the metrics of all epochs, without what differs from run to run."""
     members = json.loads((folder / "history.json").read_text())["members"]
     return [
         [{key: epoch[key] for key in epoch if key not in TIMES} for epoch in member]
@@ -70,7 +70,7 @@ def stop_after(epochs: int, error: BaseException) -> Any:
     """Return what raises an error after some epochs, counted over all networks."""
     seen = 0
 
-    def on_epoch(member: int, figures: dict[str, Any]) -> None:
+    def on_epoch(member: int, metrics: dict[str, Any]) -> None:
         nonlocal seen
         seen += 1
         if seen == epochs:
@@ -81,15 +81,15 @@ def stop_after(epochs: int, error: BaseException) -> Any:
 
 @pytest.mark.parametrize("vectors", ["random", "parent"])
 def test_it_learns(vectors: str) -> None:
-    figures: list[dict[str, Any]] = []
+    metrics: list[dict[str, Any]] = []
     model = learn(
         small("epochs=12", "learning_rate=0.05", f"vectors={vectors}"),
-        on_epoch=lambda _, epoch: figures.append(epoch),
+        on_epoch=lambda _, epoch: metrics.append(epoch),
     )
-    assert figures[-1]["accuracy"] > 0.9  # chance: 0.25
-    assert figures[-1]["loss"] < figures[0]["loss"] / 2
-    assert figures[-1]["right_length"] > figures[0]["right_length"]
-    assert model.card["figures"]["epochs"] == 12
+    assert metrics[-1]["accuracy"] > 0.9  # chance: 0.25
+    assert metrics[-1]["loss"] < metrics[0]["loss"] / 2
+    assert metrics[-1]["right_length"] > metrics[0]["right_length"]
+    assert model.card["metrics"]["epochs"] == 12
 
 
 def test_the_seed_decides(tmp_path: Path) -> None:
@@ -125,11 +125,11 @@ def test_threads_do_not_decide() -> None:
 def test_the_best_epoch_is_kept() -> None:
     epochs: list[dict[str, Any]] = []
     preset = small("epochs=8", "learning_rate=0.1", "val_share=0.3")
-    model = learn(preset, on_epoch=lambda _, figures: epochs.append(figures))
+    model = learn(preset, on_epoch=lambda _, metrics: epochs.append(metrics))
     best = max(epochs, key=lambda epoch: (epoch["val_accuracy"], -epoch["val_loss"]))
     assert model.card["members"][0]["best_epoch"] == best["epoch"]
-    assert model.card["figures"]["validation_accuracy"] == pytest.approx(best["val_accuracy"])
-    assert 0 < model.card["figures"]["validation_macro_f1"] <= 1
+    assert model.card["metrics"]["validation_accuracy"] == pytest.approx(best["val_accuracy"])
+    assert 0 < model.card["metrics"]["validation_macro_f1"] <= 1
     for epoch in epochs:
         assert 0 <= epoch["coupling_entropy"] <= 1.0001
         assert 0 < epoch["right_length"] < 1
@@ -139,12 +139,12 @@ def test_the_best_epoch_is_kept() -> None:
 def test_the_learning_rate_goes_down_along_a_cosine_or_stays() -> None:
     rates: list[float] = []
     preset = small("epochs=4", "learning_rate=0.01", "batch_size=100", "val_share=0")
-    learn(preset, on_epoch=lambda _, figures: rates.append(figures["learning_rate"]))
+    learn(preset, on_epoch=lambda _, metrics: rates.append(metrics["learning_rate"]))
     assert rates == pytest.approx([0.01, 0.00853553, 0.005, 0.00146447], rel=1e-4)
     rates.clear()
     learn(
         small("epochs=2", "decay=none"),
-        on_epoch=lambda _, figures: rates.append(figures["learning_rate"]),
+        on_epoch=lambda _, metrics: rates.append(metrics["learning_rate"]),
     )
     assert rates == [0.005, 0.005]
 
@@ -166,7 +166,7 @@ def test_frozen_vectors_stay() -> None:
 
 
 def test_steps_tell_how_much_is_done() -> None:
-    moments: list[Moment] = []
+    moments: list[TrainingProgress] = []
     learn(ensemble=2, on_step=moments.append)
     shares = [moment.share for moment in moments]
     assert shares == sorted(shares)
@@ -183,14 +183,14 @@ def test_validation_data_of_their_own() -> None:
     )
     assert model.card["data"]["validation"]["programs"] == 26
     assert model.card["data"]["training"]["programs"] == 26
-    assert model.card["figures"]["validation_accuracy"] <= 25 / 26
+    assert model.card["metrics"]["validation_accuracy"] <= 25 / 26
 
 
 def test_without_validation_the_last_epoch_is_kept(tmp_path: Path) -> None:
     model = learn(small("val_share=0"), folder=tmp_path, ensemble=2)
     assert [member["best_epoch"] for member in model.card["members"]] == [3, 3]
     assert model.weights == (0.5, 0.5)
-    assert "validation_accuracy" not in model.card["figures"]
+    assert "validation_accuracy" not in model.card["metrics"]
     assert same(TrainedModel.load(tmp_path), model)
 
 
@@ -245,7 +245,7 @@ def test_a_stopped_training_goes_on_exactly(tmp_path: Path, epochs: int) -> None
         ensemble=2,
         folder=folder,
         resume=True,
-        on_epoch=lambda member, figures: seen.append((member, figures["epoch"])),
+        on_epoch=lambda member, metrics: seen.append((member, metrics["epoch"])),
     )
     assert seen == [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)][epochs:]
     assert same(model, whole)
@@ -257,7 +257,7 @@ def test_a_stopped_training_goes_on_exactly(tmp_path: Path, epochs: int) -> None
 
 def test_a_finished_training_is_not_done_again(tmp_path: Path) -> None:
     model = learn(folder=tmp_path)
-    seen: list[Moment] = []
+    seen: list[TrainingProgress] = []
     assert same(learn(folder=tmp_path, resume=True, on_step=seen.append), model)
     assert not seen
     with pytest.raises(UsageError, match="epochs 3 instead of 4"):
@@ -340,7 +340,7 @@ def test_what_was_stopped_before_its_report_gets_one(error: BaseException, tmp_p
         assert caught.value.model is not None
         assert same(caught.value.model, kept)
     assert not (tmp_path / "report.html").exists()  # that of the older model has gone
-    seen: list[Moment] = []
+    seen: list[TrainingProgress] = []
     assert same(learn(folder=tmp_path, resume=True, on_step=seen.append), kept)
     assert not seen
     assert "Epoch by epoch" in (tmp_path / "report.html").read_text()
@@ -433,7 +433,7 @@ def test_an_interruption_keeps_the_best(tmp_path: Path) -> None:
 
 
 def test_an_interruption_before_the_first_epoch_keeps_nothing(tmp_path: Path) -> None:
-    def on_step(moment: Moment) -> None:
+    def on_step(moment: TrainingProgress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(Interrupted) as caught:
@@ -508,7 +508,7 @@ def test_overwriting_waits_for_good_data(tmp_path: Path) -> None:
 def test_only_one_training_writes_into_a_folder(tmp_path: Path) -> None:
     refused = 0
 
-    def on_epoch(member: int, figures: dict[str, Any]) -> None:
+    def on_epoch(member: int, metrics: dict[str, Any]) -> None:
         nonlocal refused
         for options in ((False, False), (True, False), (False, True)):
             with pytest.raises(UsageError, match="another training is writing into"):
@@ -632,11 +632,13 @@ def test_words_are_seen_only_if_asked_for() -> None:
 
 
 def test_training_on_blind_programs_too(tmp_path: Path) -> None:
-    preset = small("nodes=kinds+tokens", "rename=0.5", "epochs=12", "learning_rate=0.02")
+    preset = small(
+        "nodes=kinds+tokens", "rename_probability=0.5", "epochs=12", "learning_rate=0.02"
+    )
     model = learn(preset, folder=tmp_path / "model")
-    figures = history(tmp_path / "model")[0][-1]
-    assert figures["val_accuracy_blind"] is not None
-    assert "validation_accuracy_blind" in model.card["figures"]
+    metrics = history(tmp_path / "model")[0][-1]
+    assert metrics["val_accuracy_blind"] is not None
+    assert "validation_accuracy_blind" in model.card["metrics"]
     again = TrainedModel.load(tmp_path / "model")
     assert again.vocabulary == model.vocabulary
     assert same(model, again)
@@ -661,15 +663,15 @@ def test_a_model_to_start_with_is_what_training_begins_from(nodes: str) -> None:
     preset = small(f"nodes={nodes}")
     trees, labels = example_trees(), example_labels()
     other = ["x" if label == "gcd" else "y" for label in labels]
-    start = train(trees[:30], other[:30], preset=preset)
+    init_from = train(trees[:30], other[:30], preset=preset)
     still = replace(preset, training=replace(preset.training, learning_rate=1e-12))
-    model = train(trees, labels, preset=still, start=start)
+    model = train(trees, labels, preset=still, init_from=init_from)
     assert model.labels == tuple(LABELS)
-    known, more = start.vocabulary, model.vocabulary
+    known, more = init_from.vocabulary, model.vocabulary
     assert known != more
     assert {*known.kinds} < {*more.kinds}
     assert {*known.tokens} <= {*more.tokens}
-    before, after = start.members[0].state_dict(), model.members[0].state_dict()
+    before, after = init_from.members[0].state_dict(), model.members[0].state_dict()
     for name in before:
         if name == "vectors":
             kept = after[name][[more.number(kind) for kind in known.kinds]]
@@ -684,28 +686,32 @@ def test_a_model_to_start_with_is_what_training_begins_from(nodes: str) -> None:
         # Programs that have nothing new look the same to both, up to the static capsules.
         old = [tree for tree in trees[:30] if known.encode(tree).all()]
         assert old
-        statics = [one.members[0](Batch.of(one.forest(old))).static for one in (start, model)]
+        statics = [one.members[0](Batch.of(one.forest(old))).static for one in (init_from, model)]
         torch.testing.assert_close(*statics)
 
 
 def test_a_start_is_part_of_what_is_resumed_and_decides_the_network(tmp_path: Path) -> None:
-    start, other = (learn(seed=seed) for seed in (1, 2))
-    assert start.fingerprint() != other.fingerprint() != learn(seed=1, start=other).fingerprint()
+    init_from, other = (learn(seed=seed) for seed in (1, 2))
+    assert (
+        init_from.fingerprint()
+        != other.fingerprint()
+        != learn(seed=1, init_from=other).fingerprint()
+    )
     wide = small("channels=16")
-    model = learn(wide, start=start, folder=tmp_path / "model")
-    assert model.config == start.config
-    with pytest.raises(UsageError, match="start"):
-        learn(wide, start=other, folder=tmp_path / "model", resume=True)
-    with pytest.raises(UsageError, match="the model to start with is for tree-sitter without"):
-        learn(start=start, comments=True)
+    model = learn(wide, init_from=init_from, folder=tmp_path / "model")
+    assert model.config == init_from.config
+    with pytest.raises(UsageError, match="init_from"):
+        learn(wide, init_from=other, folder=tmp_path / "model", resume=True)
+    with pytest.raises(UsageError, match="the model to begin with is for tree-sitter without"):
+        learn(init_from=init_from, comments=True)
 
 
 def test_words_learn_slower_and_less_is_left_out_among_many_programs() -> None:
-    config = TrainingConfig(window_dropout=None, tokenless=None)
+    config = TrainingConfig(window_dropout=None, token_capsule_dropout=None)
     found = [config.for_programs(count, 8)[1:] for count in (50, 2000, 10_000, 40_000)]
     expected = [(20, 0.5, 0.5), (20, 0.5, 0.5), (4, 0.18, 0.1), (2, 0.12, 0.025)]
     assert [pytest.approx(three) for three in expected] == found
-    asked = TrainingConfig(token_rate=7, window_dropout=0.3, tokenless=0.2)
+    asked = TrainingConfig(token_rate=7, window_dropout=0.3, token_capsule_dropout=0.2)
     assert asked.for_programs(40_000, 8)[1:] == (7, 0.3, 0.2)
 
 
@@ -713,7 +719,11 @@ def test_tokens_that_no_step_sees_learn_nothing() -> None:
     settings = ("nodes=kinds+tokens", "token_channels=4", "token_features=100", "epochs=1")
     begun, all_seen, none_seen = (
         learn(small(*settings, *others)).members[0].state_dict()["tokens.vectors"]
-        for others in (["learning_rate=1e-30"], ["tokenless=0"], ["tokenless=0.999999"])
+        for others in (
+            ["learning_rate=1e-30"],
+            ["token_capsule_dropout=0"],
+            ["token_capsule_dropout=0.999999"],
+        )
     )
     assert torch.equal(none_seen, begun)
     assert not torch.equal(all_seen, begun)
@@ -729,10 +739,10 @@ def test_few_programs_are_seen_more_often() -> None:
         found = [config.for_programs(count, task.num_epochs(count)).epochs for count in counts]
         assert found == expected
     assert TrainingConfig(epochs=3).for_programs(50, 400).epochs == 3
-    moments: list[Moment] = []
+    moments: list[TrainingProgress] = []
     model = learn(small("epochs=none", "batch_size=64", "patience=1"), on_step=moments.append)
     assert {moment.epochs for moment in moments} == {400}
-    assert model.card["figures"]["epochs"] < 400
+    assert model.card["metrics"]["epochs"] < 400
 
 
 def test_cross_entropy_counts_beside_the_margin_loss() -> None:

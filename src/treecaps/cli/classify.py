@@ -58,11 +58,11 @@ def command(
     from treecaps.inference.classify import classify
     from treecaps.models.engine import set_num_threads
     from treecaps.models.trained import load
-    from treecaps.nn.memory import keep_memory
+    from treecaps.nn.memory import tune_malloc
 
     imported = time.perf_counter()
     set_num_threads(1)  # the other cores parse
-    keep_memory()
+    tune_malloc()
     model = load(folder)
     times = {"imports": imported - begun, "loading": time.perf_counter() - imported}
     programs = (read_input(path, failure, language, max_bytes) for path, failure in inputs)

@@ -44,14 +44,14 @@ def command(
     some were found, or that a file failed.
     """
     from treecaps.models.engine import set_num_threads
-    from treecaps.nn.memory import keep_memory
+    from treecaps.nn.memory import tune_malloc
     from treecaps.search.build import update_index
     from treecaps.search.clones import find_clones
     from treecaps.search.index import Index
     from treecaps.syntax.sources import list_sources
 
     set_num_threads(1)  # the other cores parse
-    keep_memory()
+    tune_malloc()
     failed = False
     if place.is_file():
         with progress("opening the index") as advance:

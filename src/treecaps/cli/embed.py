@@ -64,10 +64,10 @@ def command(
     from treecaps.inference.embed import Embedder
     from treecaps.inference.embeddings import write
     from treecaps.models.engine import set_num_threads
-    from treecaps.nn.memory import keep_memory
+    from treecaps.nn.memory import tune_malloc
 
     set_num_threads(1)  # the other cores parse
-    keep_memory()
+    tune_malloc()
     embedder = Embedder(folder)
     programs = (read_input(path, failure, language, max_bytes) for path, failure in inputs)
     workers = workers or min(len(inputs), os.cpu_count() or 1)

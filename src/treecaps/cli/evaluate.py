@@ -72,10 +72,10 @@ def command(
     from treecaps.data.dataset import DataSet
     from treecaps.inference.evaluate import evaluate
     from treecaps.models.trained import load
-    from treecaps.nn.memory import keep_memory
+    from treecaps.nn.memory import tune_malloc
     from treecaps.tasks import check_answers
 
-    keep_memory()
+    tune_malloc()
     model = load(folder)
     check_answers(model, "classes")
     data = DataSet(path, language=language, max_bytes=max_bytes)

@@ -40,12 +40,12 @@ def command(
     was killed goes on where it stopped.
     """
     from treecaps.models.engine import set_num_threads
-    from treecaps.nn.memory import keep_memory
+    from treecaps.nn.memory import tune_malloc
     from treecaps.search.build import update_index
     from treecaps.syntax.sources import list_sources
 
     set_num_threads(1)  # the other cores parse
-    keep_memory()
+    tune_malloc()
     sources = list_sources(directory)
     note_passed_over(directory, sources)
     with progress("indexing") as advance:

@@ -10,14 +10,14 @@ import click
 
 from treecaps._version import __version__
 from treecaps.cli.output import note
-from treecaps.errors import MissingExtraError, TreeCapsError, tell
+from treecaps.errors import MissingExtraError, TreeCapsError, describe_os_error
 from treecaps.text import to_one_line
 
 COMMANDS = {
     "classify": "Tell which classes programs belong to.",
     "clones": "Find functions that are alike, also across languages.",
     "data": "Describe a data set: classes, sizes, failures, duplicates.",
-    "embed": "Turn programs into vectors, the more alike the nearer.",
+    "embed": "Compute embeddings of programs.",
     "evaluate": "Score a trained model on programs whose classes are known.",
     "explain": "Show what of a program leads to its class.",
     "index": "Make the index of a folder for search, or bring it up to date.",
@@ -121,6 +121,6 @@ def main() -> None:
         note(f"treecaps: error: {error}")
         status = 2
     except OSError as error:
-        note(f"treecaps: error: cannot write the output: {tell(error)}")
+        note(f"treecaps: error: cannot write the output: {describe_os_error(error)}")
         status = 2
     sys.exit(status if isinstance(status, int) else 0)

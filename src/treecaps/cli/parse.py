@@ -21,7 +21,7 @@ from treecaps.cli.output import (
     say_json,
     say_lines,
 )
-from treecaps.errors import DataError, Failure, UsageError, tell
+from treecaps.errors import DataError, Failure, UsageError, describe_os_error
 from treecaps.syntax.frontends import get_frontend
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _write(path: str, text: str) -> None:
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise DataError(f"cannot write {path}: {tell(error)}") from None
+        raise DataError(f"cannot write {path}: {describe_os_error(error)}") from None
 
 
 def _figures(tree: "Tree") -> dict[str, float]:

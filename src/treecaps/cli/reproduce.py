@@ -59,7 +59,7 @@ def command(
     from treecaps._version import __version__
     from treecaps.models.engine import set_num_threads
     from treecaps.models.files import write_files
-    from treecaps.nn.memory import keep_memory
+    from treecaps.nn.memory import tune_malloc
     from treecaps.rendering import report
     from treecaps.rendering.reproduction import Figures, notes, to_html, to_markdown
     from treecaps.reproduction.plan import TABLES, choose_rows
@@ -78,7 +78,7 @@ def command(
     trials = range(1 if quick else seeds)
     cells = [Cell(row, column, seed) for column in columns for row in rows for seed in trials]
     set_num_threads(1)
-    keep_memory()
+    tune_malloc()
     facts = {
         "frontends": ", ".join(f"{one.name} {frontend or one.frontend}" for one in columns),
         "seeds": len(trials),

@@ -27,7 +27,7 @@ from treecaps.errors import UsageError
 if TYPE_CHECKING:
     from treecaps.models.trained import TrainedModel
     from treecaps.tasks import Task
-    from treecaps.training.trainer import Moment
+    from treecaps.training.trainer import TrainingProgress
 
 
 def _architectures() -> list[str]:
@@ -109,7 +109,7 @@ class _Command(click.Command):
 @click.option(
     "--model",
     type=LazyChoice(_architectures),
-    help="The architecture; treecaps by default, or what --start is.",
+    help="The architecture; treecaps by default, or what --init-from is.",
 )
 @click.option(
     "--preset",
@@ -119,11 +119,11 @@ class _Command(click.Command):
     help="What the network is and how it is trained.",
 )
 @click.option(
-    "--start",
+    "--init-from",
     metavar="MODEL",
     type=click.Path(path_type=Path),
-    help="Begin with what a trained model knows of code: its folder, or the name of a bundled one."
-    " That pays where programs are few. It decides what the network is.",
+    help="Fine-tune a pretrained model: its folder, or the name of a bundled one. All weights but"
+    " the head are copied. That pays where programs are few. It decides what the network is.",
 )
 @click.option(
     "--nodes",
@@ -144,7 +144,7 @@ class _Command(click.Command):
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="What chance begins with.",
+    help="Random seed.",
 )
 @click.option(
     "--ensemble",
@@ -172,7 +172,7 @@ def command(
     task: str,
     model: str | None,
     preset: str,
-    start: Path | None,
+    init_from: Path | None,
     nodes: str | None,
     epochs: int | None,
     settings: tuple[str, ...],
@@ -197,7 +197,7 @@ def command(
     from treecaps.models.architectures import architecture_of
     from treecaps.models.engine import set_num_threads
     from treecaps.models.trained import load
-    from treecaps.nn.memory import keep_memory
+    from treecaps.nn.memory import tune_malloc
     from treecaps.rendering.report import to_html
     from treecaps.training import folder
     from treecaps.training.presets import apply_settings, get_preset
@@ -207,15 +207,17 @@ def command(
     for name, value in (("nodes", nodes), ("epochs", epochs)):
         if value is not None:
             settings = (*settings, f"{name}={value}")
-    first = load(start) if start else None
+    first = load(init_from) if init_from else None
     if first and model not in (None, architecture_of(first.config)):
-        raise UsageError(f"--start {start} is no {model} but {architecture_of(first.config)}")
+        raise UsageError(
+            f"--init-from {init_from} is no {model} but {architecture_of(first.config)}"
+        )
     base = get_preset(preset, model or "treecaps", task)
     base = replace(base, network=first.config) if first else base
     chosen = apply_settings(base, settings)
     if chosen.network != base.network and first:
         raise UsageError(
-            f"--start {start} decides what the network is: only how it is trained may be set"
+            f"--init-from {init_from} decides what the network is: only training can be set"
         )
     folder.check(out, resume=resume, overwrite=overwrite)
 
@@ -234,7 +236,7 @@ def command(
     corpus = build(data)
     other = build(val) if val else None
     set_num_threads(threads)
-    keep_memory()
+    tune_malloc()
     try:
         with progress("training") as advance:
             on_step, on_epoch = _reporters(advance, chosen.task, ensemble)
@@ -242,7 +244,7 @@ def command(
                 corpus,
                 val=other,
                 preset=chosen,
-                start=first,
+                init_from=first,
                 seed=seed,
                 ensemble=ensemble,
                 folder=out,
@@ -270,31 +272,31 @@ def command(
 
 def _reporters(
     advance: Callable[[float, str], None], task: "Task", ensemble: int
-) -> "tuple[Callable[[Moment], None], Callable[[int, dict[str, Any]], None]]":
+) -> "tuple[Callable[[TrainingProgress], None], Callable[[int, dict[str, Any]], None]]":
     """Return what shows progress: a bar on a terminal, a line for each epoch elsewhere."""
     watched = is_terminal(sys.stderr)
     where = newest = ""
 
-    def on_step(moment: "Moment") -> None:
+    def on_step(moment: "TrainingProgress") -> None:
         nonlocal where
         network = f"network {moment.member + 1}/{ensemble}, " if ensemble > 1 else ""
         where = f"{network}epoch {moment.epoch}/{moment.epochs}"
         advance(moment.share, f"{where}, loss {moment.loss:.3f}{newest}")
 
-    def on_epoch(_: int, figures: dict[str, Any]) -> None:
+    def on_epoch(_: int, metrics: dict[str, Any]) -> None:
         nonlocal newest
         name, newest = f"val_{task.metric}", ""
         for key, word in ((name, f"validation {task.title}"), (f"{name}_blind", "blind")):
-            if figures.get(key) is not None:
-                newest += f", {word} {figures[key]:.1%}"
+            if metrics.get(key) is not None:
+                newest += f", {word} {metrics[key]:.1%}"
         if not watched:
-            note(f"{where}: loss {figures['loss']:.3f}{newest}, {figures['seconds']:.1f} s")
+            note(f"{where}: loss {metrics['loss']:.3f}{newest}, {metrics['seconds']:.1f} s")
 
     return on_step, on_epoch
 
 
 def _print(model: "TrainedModel", task: "Task", out: Path) -> None:
-    facts, figures = model.card["data"], model.card["figures"]
+    facts, metrics = model.card["data"], model.card["metrics"]
     table = new_table("", str(out))
     table.show_header = True
     add_row(
@@ -309,9 +311,9 @@ def _print(model: "TrainedModel", task: "Task", out: Path) -> None:
         add_row(table, name, f"{member['epochs']}, the best was {member['best_epoch']}")
     if len(model.members) > 1:
         add_row(table, "weights", ", ".join(f"{weight:.2f}" for weight in model.weights))
-    for row in task.describe(figures):
+    for row in task.describe(metrics):
         add_row(table, *row)
-    add_row(table, "time", f"{figures['seconds']:.0f} s")
+    add_row(table, "time", f"{metrics['seconds']:.0f} s")
     say_table(table)
     from treecaps.training.folder import REPORT
 

@@ -46,7 +46,7 @@ def command() -> None:
     type=click.IntRange(0, 2**32 - 1),
     default=0,
     show_default=True,
-    help="What chance begins with.",
+    help="Random seed.",
 )
 @parser_options
 @workers_option

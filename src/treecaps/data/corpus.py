@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from treecaps._version import __version__
 from treecaps.data.dataset import DataSet
 from treecaps.data.parallel import SCHEMA, Batch, parse_in_batches
-from treecaps.errors import DataError, Failure, tell
+from treecaps.errors import DataError, Failure, describe_os_error
 from treecaps.files import atomic_path
 from treecaps.hashing import digest, digest_file
 from treecaps.syntax.blind import blind as make_blind
@@ -117,7 +117,7 @@ class Corpus(Sequence[Tree]):
             return cls._parse(data, made_by, folder, workers or os.cpu_count() or 1, progress)
         except OSError as error:
             raise DataError(
-                f"cannot keep the corpus in {home}: {tell(error)};"
+                f"cannot keep the corpus in {home}: {describe_os_error(error)};"
                 " choose another folder with --cache or TREECAPS_CACHE"
             ) from None
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from treecaps.errors import DataError, Failure, ProgramError, UsageError, tell
+from treecaps.errors import DataError, Failure, ProgramError, UsageError, describe_os_error
 from treecaps.files import read_blocks
 from treecaps.hashing import digest, digest_parts
 from treecaps.syntax.languages import language_named, language_of_file
@@ -152,7 +152,7 @@ class DataSet:
                 f"{self.path} is damaged after {number:,} lines: {error}; get it again"
             ) from None
         except OSError as error:
-            raise DataError(f"cannot read {self.path}: {tell(error)}") from None
+            raise DataError(f"cannot read {self.path}: {describe_os_error(error)}") from None
         self.progress = 1.0
 
     def _unpack(self, raw: BinaryIO) -> AbstractContextManager[gzip.GzipFile | BinaryIO]:
@@ -251,7 +251,7 @@ def _shape_of(path: Path) -> str:
         if not path.is_file():
             raise DataError(f"{path} is neither a folder nor a file; expected {_SHAPES}")
     except OSError as error:
-        raise DataError(f"cannot open {path}: {tell(error)}") from None
+        raise DataError(f"cannot open {path}: {describe_os_error(error)}") from None
     for ending in ("jsonl", "jsonl.gz", "parquet"):
         if path.name.lower().endswith("." + ending):
             return ending

@@ -19,13 +19,13 @@ from treecaps.chunks import chunked
 from treecaps.data.bags import Bags, BagTable, Bools, Feature
 from treecaps.data.distinct import Longs, compact, mix, number_distinct
 from treecaps.data.graphs import Graphs, GraphTable
-from treecaps.data.pieces import Cut, Pieces, PieceTable
+from treecaps.data.subtrees import Cut, Subtrees, SubtreeTable
 from treecaps.data.symbols import Symbols, SymbolTable, select_runs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.syntax.tree import Ints, Tree
 
 Floats = NDArray[np.float32]
-Table = PieceTable | GraphTable | BagTable
+Table = SubtreeTable | GraphTable | BagTable
 """What gathers programs in another form beside their windows."""
 
 _CHUNK_NODES = 1 << 20
@@ -90,7 +90,7 @@ class Forest:
         languages: The language of each program.
         share: ``[P]``, the share of those nodes that a row stands for, where a program has several
             rows for one window; 1 where there is none.
-        pieces: The programs as distinct subtrees, where these are asked for.
+        subtrees: The programs as distinct subtrees, where these are asked for.
         graphs: The programs as nodes and edges, where these are asked for.
         bags: The programs as features with counts, where these are asked for.
     """
@@ -103,7 +103,7 @@ class Forest:
     region: Longs
     languages: tuple[str, ...]
     share: Floats | None = None
-    pieces: Pieces | None = None
+    subtrees: Subtrees | None = None
     graphs: Graphs | None = None
     bags: Bags | None = None
 
@@ -115,7 +115,7 @@ class Forest:
         depths: Sequence[int] = (2,),
         *,
         regions: bool = False,
-        pieces: Cut | None = None,
+        subtrees: Cut | None = None,
         graphs: bool = False,
         bags: Feature | None = None,
     ) -> "Forest":
@@ -127,13 +127,13 @@ class Forest:
             depths: The window depth of each convolution layer; without layers, windows are the
                 symbols of single nodes.
             regions: Whether to tell apart in which part of a program a window occurs.
-            pieces: Whether to keep programs as subtrees too, and how they are cut.
+            subtrees: Whether to keep programs as subtrees too, and how they are cut.
             graphs: Whether to keep programs as nodes and edges too.
             bags: Whether to keep programs as features with counts too, and which.
         """
         tables: list[Table] = []
-        if pieces:
-            tables.append(PieceTable(pieces))
+        if subtrees:
+            tables.append(SubtreeTable(subtrees))
         if graphs:
             tables.append(GraphTable())
         if bags:
@@ -249,7 +249,7 @@ class Forest:
             self.region[rows],
             tuple(self.languages[program] for program in programs),
             None if self.share is None else self.share[rows],
-            self.pieces.select(programs, used) if self.pieces else None,
+            self.subtrees.select(programs, used) if self.subtrees else None,
             self.graphs.select(programs, used) if self.graphs else None,
             self.bags.select(programs, leave, bare) if self.bags else None,
         )
@@ -425,8 +425,8 @@ class _Builder:
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         others: dict[str, Any] = {}
         for table in self.tables:
-            if isinstance(table, PieceTable):
-                others["pieces"] = table.pieces()
+            if isinstance(table, SubtreeTable):
+                others["subtrees"] = table.subtrees()
             elif isinstance(table, GraphTable):
                 others["graphs"] = table.graphs()
             else:

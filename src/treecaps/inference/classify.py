@@ -11,8 +11,8 @@ import numpy as np
 
 from treecaps.data.forest import Forest
 from treecaps.errors import Failure, UsageError
-from treecaps.inference.pieces import Piece
 from treecaps.inference.stream import stream
+from treecaps.inference.units import CodeUnit
 from treecaps.models.calibration import UNKNOWN
 from treecaps.models.trained import TrainedModel
 from treecaps.syntax.program import Program
@@ -98,7 +98,7 @@ def classify(
 
 
 def _classify(
-    model: TrainedModel, found: Generator[tuple[Piece, tuple[Candidate, ...]] | Failure]
+    model: TrainedModel, found: Generator[tuple[CodeUnit, tuple[Candidate, ...]] | Failure]
 ) -> Generator[Classification | Failure]:
     with closing(found):
         for one in found:
@@ -107,24 +107,26 @@ def _classify(
 
 def answer(model: TrainedModel, tree: Tree, name: str = "program", top: int = 3) -> Classification:
     """Tell the class of one program that is parsed."""
-    return answer_all(model, [Piece(name, tree)], top)[0]
+    return answer_all(model, [CodeUnit(name, tree)], top)[0]
 
 
-def answer_all(model: TrainedModel, pieces: Sequence[Piece], top: int = 3) -> list[Classification]:
+def answer_all(
+    model: TrainedModel, units: Sequence[CodeUnit], top: int = 3
+) -> list[Classification]:
     """Tell the classes of programs that are parsed, or of functions, all in one go."""
-    found = _answer(model, model.forest([piece.tree for piece in pieces]), top)
-    return [_classification(model, *one) for one in zip(pieces, found, strict=True)]
+    found = _answer(model, model.forest([unit.tree for unit in units]), top)
+    return [_classification(model, *one) for one in zip(units, found, strict=True)]
 
 
 def _classification(
-    model: TrainedModel, piece: Piece, best: tuple[Candidate, ...]
+    model: TrainedModel, unit: CodeUnit, best: tuple[Candidate, ...]
 ) -> Classification:
-    if is_empty(piece.tree):
+    if is_empty(unit.tree):
         nothing = (UNKNOWN, False, None, 0.0, 0.0, ())
-        return Classification(piece.id, *nothing, piece.function, piece.line)
+        return Classification(unit.id, *nothing, unit.function, unit.line)
     known = best[0].length >= model.calibration.threshold
     label = best[0].label if known else UNKNOWN
-    return Classification(piece.id, label, known, *best[0], best, piece.function, piece.line)
+    return Classification(unit.id, label, known, *best[0], best, unit.function, unit.line)
 
 
 def _answer(model: TrainedModel, forest: Forest, top: int) -> list[tuple[Candidate, ...]]:

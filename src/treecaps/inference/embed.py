@@ -1,4 +1,4 @@
-"""Programs as vectors, the more alike the nearer."""
+"""Embeddings of programs: the more alike two programs are, the nearer."""
 
 from collections.abc import Generator, Iterable
 from contextlib import closing
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treecaps.errors import Failure
-from treecaps.inference.pieces import Piece
 from treecaps.inference.stream import stream
+from treecaps.inference.units import CodeUnit
 from treecaps.models.bundled import DEFAULT
 from treecaps.models.trained import TrainedModel, load
 from treecaps.syntax.program import Program
@@ -85,12 +85,12 @@ class Embedder:
 
 
 def _embed(
-    found: Generator[tuple[Piece, Vectors] | Failure],
+    found: Generator[tuple[CodeUnit, Vectors] | Failure],
 ) -> Generator[Embedding | Failure]:
     with closing(found):
         for one in found:
             if isinstance(one, Failure):
                 yield one
             else:
-                piece, vector = one
-                yield Embedding(piece.id, vector, piece.function, piece.line)
+                unit, vector = one
+                yield Embedding(unit.id, vector, unit.function, unit.line)

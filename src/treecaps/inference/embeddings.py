@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from treecaps.chunks import chunked
-from treecaps.errors import DataError, tell
+from treecaps.errors import DataError, describe_os_error
 from treecaps.files import open_atomic
 from treecaps.inference.embed import Embedding
 from treecaps.text import replace_surrogates
@@ -39,7 +39,7 @@ def _whole(path: Path) -> Iterator[IO[bytes]]:
         with open_atomic(path) as stream:
             yield stream
     except OSError as error:
-        raise DataError(f"cannot write {path}: {tell(error)}") from None
+        raise DataError(f"cannot write {path}: {describe_os_error(error)}") from None
 
 
 def _write_lines(embeddings: Iterable[Embedding], stream: IO[bytes]) -> None:

@@ -13,7 +13,7 @@ from treecaps.chunks import chunked
 from treecaps.data.forest import Forest
 from treecaps.data.parallel import parse_programs
 from treecaps.errors import Failure, ProgramError, UsageError
-from treecaps.inference.pieces import Piece, pieces_of
+from treecaps.inference.units import CodeUnit, units_of
 from treecaps.models.trained import TrainedModel
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
@@ -33,7 +33,7 @@ def stream(
     functions: bool = False,
     workers: int | None = None,
     times: dict[str, float] | None = None,
-) -> Generator[tuple[Piece, _Found] | Failure]:
+) -> Generator[tuple[CodeUnit, _Found] | Failure]:
     """Yield what is found in programs, in order.
 
     Args:
@@ -57,7 +57,7 @@ def _stream(
     functions: bool,
     workers: int,
     clock: "_Clock",
-) -> Generator[tuple[Piece, _Found] | Failure]:
+) -> Generator[tuple[CodeUnit, _Found] | Failure]:
     names: deque[str] = deque()  # of the programs that are being parsed
 
     def read() -> Iterator[Program | Failure]:
@@ -68,13 +68,13 @@ def _stream(
 
     def prepare(results: Iterable[Tree | Failure]) -> Iterator[_Prepared]:
         for chunk in chunked(results, _CHOICE * _PROGRAMS, _CHOICE * _NODES, _nodes):
-            pieces = [
-                piece for result in chunk for piece in pieces_of(names.popleft(), result, functions)
+            units = [
+                unit for result in chunk for unit in units_of(names.popleft(), result, functions)
             ]
             trees = [
-                (piece.tree, number)
-                for number, piece in enumerate(pieces)
-                if isinstance(piece, Piece)
+                (unit.tree, number)
+                for number, unit in enumerate(units)
+                if isinstance(unit, CodeUnit)
             ]
             # Programs of one language share more windows, and each is looked at only once.
             trees.sort(key=lambda item: item[0].language)
@@ -82,20 +82,20 @@ def _stream(
             for part in parts:
                 forest = model.forest([tree for tree, _ in part])
                 numbers = [number for _, number in part]
-                yield _Prepared(pieces, numbers, forest, part is parts[-1])
+                yield _Prepared(units, numbers, forest, part is parts[-1])
 
     parsed = parse_programs(read(), model.frontend, comments=model.comments, workers=workers)
     clock.start("parsing")
     with closing(parsed), closing(_ahead(prepare(parsed))) as prepared:
         found: dict[int, _Found] = {}
-        for pieces, numbers, forest, complete in prepared:
+        for units, numbers, forest, complete in prepared:
             clock.start("network")
             if numbers:
                 found.update(zip(numbers, look(forest), strict=True))
             if complete:
                 clock.start(None)
-                for number, piece in enumerate(pieces):
-                    yield (piece, found[number]) if isinstance(piece, Piece) else piece
+                for number, unit in enumerate(units):
+                    yield (unit, found[number]) if isinstance(unit, CodeUnit) else unit
                 found.clear()
             clock.start("parsing")
         clock.start(None)
@@ -129,13 +129,13 @@ class _Prepared(NamedTuple):
     """Trees that get their answers together.
 
     Args:
-        pieces: What of some programs gets answers or has failed, in order.
+        units: What of some programs gets answers or has failed, in order.
         numbers: Which of them the trees are of.
         forest: The trees.
         complete: Whether the others have had their answers before.
     """
 
-    pieces: list[Piece | Failure]
+    units: list[CodeUnit | Failure]
     numbers: list[int]
     forest: Forest
     complete: bool

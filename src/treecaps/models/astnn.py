@@ -13,7 +13,7 @@ from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, SoftmaxNetwork
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
-from treecaps.nn.batch import Batch, PieceTensors
+from treecaps.nn.batch import Batch, SubtreeTensors
 from treecaps.syntax.tree import Tree
 
 
@@ -27,7 +27,7 @@ class ASTNNConfig(NetworkConfig):
 
     def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
         """Share the subtrees of statements."""
-        return Forest.of(trees, vocabulary, (), pieces="statements")
+        return Forest.of(trees, vocabulary, (), subtrees="statements")
 
 
 @register_architecture(
@@ -59,10 +59,10 @@ class ASTNN(SoftmaxNetwork):
 
     def forward(self, batch: Batch) -> Logits:
         """Encode each distinct statement once, read the statements of programs, classify."""
-        pieces = batch.pieces
-        assert pieces is not None
-        statements = self._encode(self.symbol_vectors(batch.symbols), pieces)
-        rows = torch.split(statements[pieces.piece], pieces.offsets.diff().tolist())
+        subtrees = batch.subtrees
+        assert subtrees is not None
+        statements = self._encode(self.symbol_vectors(batch.symbols), subtrees)
+        rows = torch.split(statements[subtrees.subtree], subtrees.offsets.diff().tolist())
         states, sizes = pad_packed_sequence(
             self.sequence(pack_sequence(list(rows), enforce_sorted=False))[0], batch_first=True
         )
@@ -70,12 +70,12 @@ class ASTNN(SoftmaxNetwork):
         largest = states.masked_fill(beyond.unsqueeze(2), -torch.inf).amax(1)
         return Logits.of(self.output(self.dropout(largest)))
 
-    def _encode(self, vectors: Tensor, pieces: PieceTensors) -> Tensor:
+    def _encode(self, vectors: Tensor, subtrees: SubtreeTensors) -> Tensor:
         """Return the largest values ``[D, size]`` over the nodes of each subtree."""
         shown = self.encode(vectors)  # once for each symbol
         states = largest = vectors.new_zeros(0, shown.shape[1])
-        for first, end, child, parent in pieces.levels:
-            state = shown[pieces.symbol[first:end]]
+        for first, end, child, parent in subtrees.levels:
+            state = shown[subtrees.symbol[first:end]]
             most = state
             if len(child):
                 state = state.index_add(0, parent, states[child])

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from treecaps.errors import UsageError
 from treecaps.models.dtbcnn import DependencyTower, DTBCNNConfig
-from treecaps.models.network import Answer, Network
+from treecaps.models.network import Network, NetworkOutput
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
 from treecaps.nn.batch import Batch
@@ -33,7 +33,7 @@ class BiDTBCNNConfig(DTBCNNConfig):
 
 
 @dataclass(frozen=True)
-class Compared(Answer):
+class Compared(NetworkOutput):
     """What a bilateral network says of B programs.
 
     Args:
@@ -94,7 +94,7 @@ class BiDTBCNN(Network):
         vectors = self.scale(found[tower, torch.arange(len(batch))])
         return Compared(self._classify(vectors, tower), vectors, tower)
 
-    def loss(self, answer: Answer, label: Tensor) -> Tensor:
+    def loss(self, answer: NetworkOutput, label: Tensor) -> Tensor:
         """Return the mean loss of pairs; those of one class weigh as much as all others.
 
         In training, the programs are remembered.

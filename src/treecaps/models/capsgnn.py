@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.config import NetworkConfig
-from treecaps.models.network import Answer, Network
+from treecaps.models.network import Network, NetworkOutput
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
 from treecaps.nn.batch import Batch, GraphTensors
@@ -88,15 +88,15 @@ class CapsGNN(Network):
             config.class_iterations,
         )
 
-    def forward(self, batch: Batch) -> Answer:
+    def forward(self, batch: Batch) -> NetworkOutput:
         """Convolve, attend, route twice."""
         graphs = batch.graphs
         assert graphs is not None
         nodes = self._convolve(self.symbol_vectors(batch.symbols)[graphs.symbol], graphs)
         graph = self._route(self._attend(nodes, graphs, len(batch)), graphs, len(batch))
-        return Answer(lengths(self.classes(graph)[0]))
+        return NetworkOutput(lengths(self.classes(graph)[0]))
 
-    def loss(self, answer: Answer, label: Tensor) -> Tensor:
+    def loss(self, answer: NetworkOutput, label: Tensor) -> Tensor:
         """Return the margin loss."""
         return margin_loss(answer.scores, label)
 

@@ -15,7 +15,7 @@ def is_card(card: Any) -> bool:
     return (
         isinstance(card, dict)
         and _holds(card.get("data", {}), _is_record)
-        and _holds(card.get("figures", {}), _is_number)
+        and _holds(card.get("metrics", {}), _is_number)
         and _holds(card.get("scores", {}), _is_table)
         and _holds(card.get("versions", {}), lambda version: isinstance(version, str))
         and isinstance(card.get("command", ""), str)
@@ -41,7 +41,7 @@ def _is_of_training(card: dict[str, Any]) -> bool:
                 "training": {"programs": int(), "classes": int()},
                 "validation": {"programs": int()},
             },
-            "figures": {"seconds": _},
+            "metrics": {"seconds": _},
             "members": [*members],
         }:
             wanted = {"seed", "epochs", "best_epoch"}
@@ -69,7 +69,7 @@ def _is_table(value: Any) -> bool:
 def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
     """Return the card of a model, made of the contents of its ``config.json``."""
     card = config["card"]
-    figures = card.get("figures", {})
+    metrics = card.get("metrics", {})
     parts = ["# A treecaps model"]
     if use := card.get("use"):
         commands = "\n".join(map(_plain, use["commands"])).replace("MODEL", ".")
@@ -79,8 +79,8 @@ def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
         parts += ["Classes: " + ", ".join(map(_cell, labels[:_CLASSES])) + more]
     if data := card.get("data"):
         parts += ["## Data", _table(("", *data), _rows(data.values()))]
-    if figures:
-        parts += ["## Figures", _table(("figure", ""), [(_words(n), figures[n]) for n in figures])]
+    if metrics:
+        parts += ["## Figures", _table(("figure", ""), [(_words(n), metrics[n]) for n in metrics])]
     for title, rows in card.get("scores", {}).items():
         parts += [
             f"## {_plain(title)}",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from treecaps.errors import ModelError, tell
+from treecaps.errors import ModelError, describe_os_error
 from treecaps.files import load_json, read_regular_file, write_together
 
 MAX_JSON_BYTES = 1 << 26
@@ -24,7 +24,7 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
         write_together(folder, contents)
     except OSError as error:
         raise ModelError(
-            f"cannot write into {folder}: {tell(error)};"
+            f"cannot write into {folder}: {describe_os_error(error)};"
             " what was there before is whole, make room or choose another folder"
         ) from None
 
@@ -35,7 +35,7 @@ def read_file(path: Path, otherwise: str) -> bytes:
         tensors = path.suffix == ".safetensors"
         return read_regular_file(path, MAX_TENSOR_BYTES if tensors else MAX_JSON_BYTES)
     except OSError as error:
-        raise ModelError(f"cannot read {path}: {tell(error)}; {otherwise}") from None
+        raise ModelError(f"cannot read {path}: {describe_os_error(error)}; {otherwise}") from None
 
 
 def parse_json(content: bytes, path: Path, otherwise: str) -> Any:

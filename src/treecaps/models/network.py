@@ -15,7 +15,7 @@ from treecaps.nn.weights import new_weight
 
 
 @dataclass(frozen=True)
-class Answer:
+class NetworkOutput:
     """What a network says of B programs.
 
     Args:
@@ -47,36 +47,36 @@ class Network(nn.Module):
         # Words begin quieter than kinds: as loud, blind programs scored a point less in a trial.
         self.token_vectors = new_weight(tokens, config.vector_size, std=0.3) if tokens else None
 
-    def forward(self, batch: Batch) -> Answer:
-        """Say what the network makes of a batch of programs."""
+    def forward(self, batch: Batch) -> NetworkOutput:
+        """Run the forward pass."""
         raise NotImplementedError
 
     def embed(self, batch: Batch) -> Tensor:
         """Return a vector ``[B, E]`` for each program, the more alike the nearer."""
         raise UsageError("only models of treecaps have vectors of programs")
 
-    def loss(self, answer: Answer, label: Tensor) -> Tensor:
+    def loss(self, answer: NetworkOutput, label: Tensor) -> Tensor:
         """Return the loss of a batch whose right classes are ``[B]``."""
         raise NotImplementedError
 
-    def reconstruction(self, answer: Answer, label: Tensor, weight: float) -> Tensor | None:
+    def reconstruction(self, answer: NetworkOutput, label: Tensor, weight: float) -> Tensor | None:
         """Return how badly the programs of a batch are rebuilt, if the network does that at all.
 
         Args:
             answer: What the network said in training.
             label: ``[B]``, the right classes.
-            weight: How much of the slope reaches what answers; with 0, only what rebuilds learns.
+            weight: Gradient scale into the encoder; with 0, only the decoder learns.
         """
         return None
 
-    def look_at(self, forest: Forest) -> None:
+    def fit_features(self, forest: Forest) -> None:
         """Take what is needed from the training programs, before anything is learned."""
 
-    def figures(self, answer: Answer, label: Tensor) -> dict[str, Tensor]:
+    def metrics(self, answer: NetworkOutput, label: Tensor) -> dict[str, Tensor]:
         """Return means over a batch that are worth watching in training."""
         return {}
 
-    def pace(self, name: str) -> float:
+    def lr_multiplier(self, name: str) -> float:
         """Return how many times faster than others a weight should learn."""
         return 1.0
 
@@ -94,7 +94,7 @@ class Network(nn.Module):
 
 
 @dataclass(frozen=True)
-class Logits(Answer):
+class Logits(NetworkOutput):
     """What a network with a softmax says of B programs.
 
     Args:
@@ -112,7 +112,7 @@ class Logits(Answer):
 class SoftmaxNetwork(Network):
     """A network that ends in a softmax and learns by cross-entropy."""
 
-    def loss(self, answer: Answer, label: Tensor) -> Tensor:
+    def loss(self, answer: NetworkOutput, label: Tensor) -> Tensor:
         """Return the mean cross-entropy."""
         assert isinstance(answer, Logits)
         return functional.cross_entropy(answer.logits, label)

@@ -40,7 +40,7 @@ RECOMMENDED_TRAINING: Mapping[str, Any] = {
     "learning_rate": 3e-3,
     "token_rate": 5.0,
     "vectors": "random",
-    "rename": 0.5,
+    "rename_probability": 0.5,
 }
 """Settings of training that do well with most architectures."""
 

@@ -57,7 +57,7 @@ class TrainedModel:
         frontend: The front end whose trees it was trained on.
         comments: Whether comments were nodes of those trees.
         calibration: What makes probabilities of lengths, and when the answer is unknown.
-        card: What made it: data, figures, versions; plain values for JSON.
+        card: What made it: data, metrics, versions; plain values for JSON.
         task: The name of the task that it was trained for.
     """
 
@@ -123,7 +123,7 @@ class TrainedModel:
         Args:
             folder: Where to; it is made if it does not exist.
             beside: The contents of other files that belong to the model.
-            half: Whether to keep weights with half of their digits, in half of the space.
+            half: Whether to save the weights as float16.
         """
         tensors = {
             f"{number}.{name}": (
@@ -202,7 +202,7 @@ class TrainedModel:
             config["frontend"],
             config["comments"],
             calibration,
-            config["card"],
+            _card_of_today(config["card"]),
             # Models of the first versions do not say.
             config.get("task", "classification" if labels else "similarity"),
         )
@@ -236,11 +236,19 @@ def _read_config(folder: Path) -> dict[str, Any]:
         (config.get("frontend") in FRONTENDS, "frontend"),
         (isinstance(config.get("comments"), bool), "comments"),
         (isinstance(config.get("files"), dict), "files"),
-        (is_card(config.get("card")), "card"),
+        (is_card(_card_of_today(config.get("card"))), "card"),
     ):
         if not good:
             raise _damaged(path, name)
     return config
+
+
+def _card_of_today(card: Any) -> Any:
+    """Return a card whose metrics the first versions called figures."""
+    if not isinstance(card, dict) or "figures" not in card:
+        return card
+    others = {name: value for name, value in card.items() if name != "figures"}
+    return {**others, "metrics": card["figures"]}
 
 
 def is_config(config: Any) -> TypeGuard[dict[str, Any]]:

@@ -12,7 +12,7 @@ from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, SoftmaxNetwork
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
-from treecaps.nn.batch import Batch, PieceTensors
+from treecaps.nn.batch import Batch, SubtreeTensors
 from treecaps.syntax.tree import Tree
 
 
@@ -25,7 +25,7 @@ class TreeLSTMConfig(NetworkConfig):
 
     def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
         """Share whole subtrees."""
-        return Forest.of(trees, vocabulary, (), pieces="whole")
+        return Forest.of(trees, vocabulary, (), subtrees="whole")
 
 
 @register_architecture(
@@ -62,17 +62,17 @@ class TreeLSTM(SoftmaxNetwork):
 
     def forward(self, batch: Batch) -> Logits:
         """Go up all trees at once, height by height, and classify what the roots hold."""
-        assert batch.pieces is not None
-        hidden = self._climb(self.symbol_vectors(batch.symbols), batch.pieces)
-        roots = hidden[batch.pieces.piece]
+        assert batch.subtrees is not None
+        hidden = self._climb(self.symbol_vectors(batch.symbols), batch.subtrees)
+        roots = hidden[batch.subtrees.subtree]
         return Logits.of(self.output(self.dropout(roots)))
 
-    def _climb(self, vectors: Tensor, pieces: PieceTensors) -> Tensor:
+    def _climb(self, vectors: Tensor, subtrees: SubtreeTensors) -> Tensor:
         size = self.config.hidden
         shown = self.inputs(vectors)  # once for each symbol
         hidden = cells = vectors.new_zeros(0, size)
-        for first, end, child, parent in pieces.levels:
-            own = shown[pieces.symbol[first:end]]
+        for first, end, child, parent in subtrees.levels:
+            own = shown[subtrees.symbol[first:end]]
             gates, keep = own[:, : 3 * size], own[:, 3 * size :]
             kept = own.new_zeros(end - first, size)
             if len(child):

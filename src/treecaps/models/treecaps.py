@@ -16,7 +16,7 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
 from treecaps.models.config import NetworkConfig
 from treecaps.models.decoder import Decoder
-from treecaps.models.network import Answer, Network
+from treecaps.models.network import Network, NetworkOutput
 from treecaps.models.options import option
 from treecaps.models.registry import Recommended, register_architecture
 from treecaps.models.token_capsules import TokenCapsules
@@ -30,7 +30,7 @@ from treecaps.nn.variable_to_static import VariableToStatic
 from treecaps.syntax.tree import Tree
 
 _FEW_CLASSES = 10
-_TOKEN_PACE = 10.0
+_TOKEN_LR_MULTIPLIER = 10.0
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class TreeCapsConfig(NetworkConfig):
 
 
 @dataclass(frozen=True)
-class Capsules(Answer):
+class Capsules(NetworkOutput):
     """All that a network says of B programs.
 
     Args:
@@ -136,8 +136,8 @@ class Capsules(Answer):
             "cross_entropy_weight": 1.0,
             "vectors": "random",
             "window_dropout": None,
-            "tokenless": None,
-            "rename": 0.5,
+            "token_capsule_dropout": None,
+            "rename_probability": 0.5,
         },
     ),
     # As printed; docs/paper.md has what the paper leaves open, and why it is read so.
@@ -211,7 +211,7 @@ class TreeCaps(Network):
     def forward(
         self, batch: Batch, vectors: Tensor | None = None, of_tokens: Tensor | None = None
     ) -> Capsules:
-        """Say all that the network makes of a batch of programs.
+        """Run the forward pass.
 
         Args:
             batch: The programs.
@@ -229,11 +229,11 @@ class TreeCaps(Network):
         """Return the static capsules of each program as one vector ``[B, S * D_pvc]``."""
         return self._static(batch).flatten(1)
 
-    def loss(self, answer: Answer, label: Tensor) -> Tensor:
+    def loss(self, answer: NetworkOutput, label: Tensor) -> Tensor:
         """Return the margin loss of a batch whose right classes are ``[B]``."""
         return margin_loss(answer.scores, label)
 
-    def reconstruction(self, answer: Answer, label: Tensor, weight: float) -> Tensor | None:
+    def reconstruction(self, answer: NetworkOutput, label: Tensor, weight: float) -> Tensor | None:
         """Return how badly windows are rebuilt from the code capsules of the right classes."""
         assert isinstance(answer, Capsules)
         if self.decoder is None or answer.windows is None:
@@ -242,14 +242,14 @@ class TreeCaps(Network):
         rebuilt = self.decoder(still + weight * (answer.code - still), label)
         return functional.kl_div(rebuilt, answer.windows, reduction="batchmean")
 
-    def look_at(self, forest: Forest) -> None:
+    def fit_features(self, forest: Forest) -> None:
         """Let the decoder know the windows of the training programs, and tokens theirs."""
         if self.tokens:
             self.tokens.learn_features(forest)
         if self.decoder:
             self.decoder.learn_windows(forest)
 
-    def figures(self, answer: Answer, label: Tensor) -> dict[str, Tensor]:
+    def metrics(self, answer: NetworkOutput, label: Tensor) -> dict[str, Tensor]:
         """Return mean lengths of the right code capsule and the longest other; how even routing is.
 
         That is the entropy of the coupling divided by the largest it can have: 1 where every
@@ -264,14 +264,14 @@ class TreeCaps(Network):
             "coupling_entropy": entropy / math.log(answer.coupling.shape[2]),
         }
 
-    def pace(self, name: str) -> float:
+    def lr_multiplier(self, name: str) -> float:
         """Let code capsules learn as fast with many classes as with few, and rare tokens faster.
 
         What reaches one is divided by the number of classes, and its weights are as many times
         larger, so steps of one size would move it less and less.
         """
         if name == "tokens.vectors":
-            return _TOKEN_PACE
+            return _TOKEN_LR_MULTIPLIER
         return max(self.code.outputs / _FEW_CLASSES, 1) if name.startswith("code.") else 1.0
 
     @torch.no_grad()

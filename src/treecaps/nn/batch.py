@@ -10,7 +10,7 @@ from torch import Tensor
 from treecaps.data.bags import Bags
 from treecaps.data.forest import Forest, Windows
 from treecaps.data.graphs import Graphs
-from treecaps.data.pieces import Pieces
+from treecaps.data.subtrees import Subtrees
 from treecaps.data.symbols import Symbols
 from treecaps.syntax.edges import EDGES
 
@@ -54,36 +54,36 @@ class WindowTensors:
 
 
 @dataclass(frozen=True)
-class PieceTensors:
-    """``Pieces`` as tensors, with the subtrees of each height together.
+class SubtreeTensors:
+    """``Subtrees`` as tensors, with the subtrees of each height together.
 
     Args:
         symbol: ``[D]``, what the top node of each subtree shows.
         levels: For each height the subtrees' first number, the one after their last, and the
             families: ``[F]`` children and ``[F]`` their parents, counted from the first.
-        offsets: ``[B + 1]``, where each program's pieces begin.
-        piece: ``[Q]``, subtrees.
+        offsets: ``[B + 1]``, where each program's subtrees begin.
+        subtree: ``[Q]``, subtrees.
     """
 
     symbol: Tensor
     levels: tuple[tuple[int, int, Tensor, Tensor], ...]
     offsets: Tensor
-    piece: Tensor
+    subtree: Tensor
 
     @classmethod
-    def of(cls, pieces: Pieces) -> "PieceTensors":
-        """Take over the arrays of pieces."""
-        heights = int(pieces.height[-1]) + 1 if len(pieces.height) else 0
-        bounds = np.searchsorted(pieces.height, np.arange(heights + 1)).tolist()
-        parent = np.repeat(np.arange(len(pieces.symbol)), np.diff(pieces.child_offsets))
+    def of(cls, subtrees: Subtrees) -> "SubtreeTensors":
+        """Take over the arrays of subtrees."""
+        heights = int(subtrees.height[-1]) + 1 if len(subtrees.height) else 0
+        bounds = np.searchsorted(subtrees.height, np.arange(heights + 1)).tolist()
+        parent = np.repeat(np.arange(len(subtrees.symbol)), np.diff(subtrees.child_offsets))
         levels = []
         for first, end in pairwise(bounds):
-            rows = slice(*pieces.child_offsets[[first, end]].tolist())
-            families = (pieces.child[rows], parent[rows] - first)
+            rows = slice(*subtrees.child_offsets[[first, end]].tolist())
+            families = (subtrees.child[rows], parent[rows] - first)
             levels.append((first, end, *map(torch.from_numpy, families)))
-        arrays = (pieces.symbol, pieces.offsets, pieces.piece)
-        symbol, offsets, piece = map(torch.from_numpy, arrays)
-        return cls(symbol, tuple(levels), offsets, piece)
+        arrays = (subtrees.symbol, subtrees.offsets, subtrees.subtree)
+        symbol, offsets, subtree = map(torch.from_numpy, arrays)
+        return cls(symbol, tuple(levels), offsets, subtree)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Batch:
         region: ``[P]``, the part of the program that those nodes are in.
         languages: The language of each program.
         share: ``[P]``, the share of those nodes that a row stands for; all of them if ``None``.
-        pieces: The programs as distinct subtrees, where the forest has them.
+        subtrees: The programs as distinct subtrees, where the forest has them.
         graphs: The programs as nodes and edges, where the forest has them.
         bags: The programs as features with counts, where the forest has them.
     """
@@ -155,7 +155,7 @@ class Batch:
     region: Tensor
     languages: tuple[str, ...]
     share: Tensor | None = None
-    pieces: PieceTensors | None = None
+    subtrees: SubtreeTensors | None = None
     graphs: GraphTensors | None = None
     bags: BagTensors | None = None
 
@@ -171,7 +171,7 @@ class Batch:
             torch.from_numpy(forest.region),
             forest.languages,
             None if forest.share is None else torch.from_numpy(forest.share).to(dtype),
-            PieceTensors.of(forest.pieces) if forest.pieces else None,
+            SubtreeTensors.of(forest.subtrees) if forest.subtrees else None,
             GraphTensors.of(forest.graphs) if forest.graphs else None,
             BagTensors.of(forest.bags) if forest.bags else None,
         )

@@ -7,7 +7,7 @@ from typing import Any
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3  # as malloc.h numbers them
 
 
-def keep_memory() -> None:
+def tune_malloc() -> None:
     """Keep freed memory for the next step instead of handing it back to the system.
 
     By default glibc gives every large tensor back as soon as it is freed and has the system
@@ -22,7 +22,7 @@ def keep_memory() -> None:
 
 
 def give_back_memory() -> None:
-    """Hand back to the system what is free, however much ``keep_memory`` keeps."""
+    """Hand back to the system what is free, however much ``tune_malloc`` keeps."""
     libc = _libc()
     if hasattr(libc, "malloc_trim"):
         libc.malloc_trim(0)

@@ -6,7 +6,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from treecaps.errors import DataError, UsageError, tell
+from treecaps.errors import DataError, UsageError, describe_os_error
 from treecaps.files import open_atomic
 
 if TYPE_CHECKING:
@@ -47,4 +47,4 @@ def write_picture(figure: "Figure", path: str | Path, **layout: Any) -> None:
         with open_atomic(path) as file:
             file.write(contents.getvalue())
     except OSError as error:
-        raise DataError(f"cannot write {path}: {tell(error)}") from None
+        raise DataError(f"cannot write {path}: {describe_os_error(error)}") from None

@@ -85,23 +85,23 @@ class _Report(TrainingFacts):
         return found
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return names and figures."""
-        model, figures = self.model, self.model.card["figures"]
+        """Return names and metrics."""
+        model, metrics = self.model, self.model.card["metrics"]
         weights = sum(weight.numel() for one in model.members for weight in one.parameters())
         rows = [
             ("classes", f"{model.card['data']['training']['classes']:,}"),
             ("training programs", f"{model.card['data']['training']['programs']:,}"),
             ("validation programs", f"{len(self.trees):,}"),
             ("networks", f"{len(model.members)}, with {weights:,} weights in all"),
-            ("epochs", f"{figures['epochs']}, in {figures['seconds']:.0f} s"),
+            ("epochs", f"{metrics['epochs']}, in {metrics['seconds']:.0f} s"),
         ]
         metric = f"validation_{self.task.metric}"
         for name, key in (
             (f"validation {self.task.title}", metric),
             ("the same, blind", f"{metric}_blind"),
         ):
-            if key in figures:
-                rows.append((name, f"{figures[key]:.1%}"))
+            if key in metrics:
+                rows.append((name, f"{metrics[key]:.1%}"))
         return rows
 
     def curves(self) -> list[tuple[str, Markup]]:

@@ -76,7 +76,7 @@ _C = Column(
     "104 problems in C by Mou et al. 2016, known as POJ-104 or OJ; github.com/microsoft/CodeXGLUE"
     " says where to get it (Code-Code/Clone-detection-POJ-104)",
 )
-_KINDS = ("nodes=kinds", "rename=0")
+_KINDS = ("nodes=kinds", "rename_probability=0")
 _WORDS = ("nodes=kinds+tokens",)
 _FLOW = "tree-sitter"
 """Data flow is known on these trees alone."""
@@ -139,7 +139,7 @@ TABLES = {
                 "svm-tokens-blind",
                 "linear SVM on tokens, of blind programs too",
                 "svm-tokens",
-                settings=("rename=0.5",),
+                settings=("rename_probability=0.5",),
             ),
         ),
     ),

@@ -21,7 +21,7 @@ from treecaps.syntax.parse import parse_code
 from treecaps.syntax.program import Program
 from treecaps.training.facts import MakeReport
 from treecaps.training.presets import Preset, apply_settings, get_preset
-from treecaps.training.trainer import Moment, train
+from treecaps.training.trainer import TrainingProgress, train
 
 _ENDINGS = (".jsonl.gz", ".jsonl", ".parquet", "")
 _SHAPE = (
@@ -102,7 +102,7 @@ class Reproduction:
                     tell(before, cell.name)
 
                     def on_step(
-                        moment: Moment,
+                        moment: TrainingProgress,
                         before: float = before,
                         weight: float = weight,
                         name: str = cell.name,
@@ -161,7 +161,7 @@ class Reproduction:
         size = 1.0 if self.quick else float(_size(self._find(cell.column, "train")))
         return max(size, 1.0) * cell.row.ensemble
 
-    def _train(self, cell: Cell, on_step: Callable[[Moment], None]) -> dict[str, Any]:
+    def _train(self, cell: Cell, on_step: Callable[[TrainingProgress], None]) -> dict[str, Any]:
         frontend = self.frontend_of(cell.row, cell.column)
         learn = self._load(cell.column, "train", frontend)
         # Trained otherwise, it is another model: nothing of that can be gone on with.
@@ -183,7 +183,7 @@ class Reproduction:
             "train_programs": len(learn),
             "train_failed": len(learn.failures),
             # All of it, also what was trained before it was cut off.
-            "seconds": round(model.card["figures"]["seconds"], 1),
+            "seconds": round(model.card["metrics"]["seconds"], 1),
             "memory_mb": None if memory is None else round(memory),
             "parameters": sum(
                 weight.numel() for member in model.members for weight in member.parameters()
@@ -282,6 +282,6 @@ def _warm_up() -> None:
     """Load what trainings share, so that the first is not charged with it."""
     trees = [parse_code(f"x = {number}\n", "python") for number in range(4)]
     labels = ["one", "two"] * 2
-    settings = ["epochs=1", "channels=1", "hidden=", "rename=0"]
+    settings = ["epochs=1", "channels=1", "hidden=", "rename_probability=0"]
     preset = apply_settings(get_preset("default"), settings)
     train(trees, labels, val=(trees, labels), preset=preset)

@@ -14,8 +14,8 @@ import numpy as np
 from treecaps._version import __version__
 from treecaps.errors import Failure, ProgramError, SearchError, UsageError
 from treecaps.inference.embed import Embedder, Vectors
-from treecaps.inference.pieces import Piece
 from treecaps.inference.stream import stream
+from treecaps.inference.units import CodeUnit
 from treecaps.models.bundled import DEFAULT
 from treecaps.search.fingerprint import fingerprint, model_name
 from treecaps.search.index import check_made_by
@@ -220,11 +220,11 @@ def _contents(
             spans, vectors, language = [], [], ""
             for one in found:
                 if not isinstance(one, Failure):
-                    piece, vector = one
-                    if piece.tree.text.strip():
-                        spans.append(_span(piece))
+                    unit, vector = one
+                    if unit.tree.text.strip():
+                        spans.append(_span(unit))
                         vectors.append(vector)
-                        language = piece.tree.language
+                        language = unit.tree.language
                 elif one.code != "functions":
                     work.failed[key] = one
             if key not in work.failed:
@@ -232,10 +232,10 @@ def _contents(
                 yield Content(key, language, spans, rows)
 
 
-def _key(one: tuple[Piece, Vectors] | Failure) -> str:
+def _key(one: tuple[CodeUnit, Vectors] | Failure) -> str:
     return one.id if isinstance(one, Failure) else one[0].id
 
 
-def _span(piece: Piece) -> Span:
-    line = piece.line or 1
-    return Span(piece.function, line, line + piece.tree.text.rstrip().count(b"\n"))
+def _span(unit: CodeUnit) -> Span:
+    line = unit.line or 1
+    return Span(unit.function, line, line + unit.tree.text.rstrip().count(b"\n"))

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treecaps.chunks import chunked
-from treecaps.errors import SearchError, tell
+from treecaps.errors import SearchError, describe_os_error
 from treecaps.files import FileLock, atomic_path, check_regular, load_json
 from treecaps.hashing import digest_fields
 
@@ -410,7 +410,7 @@ def _told(path: Path, what: str) -> Iterator[None]:
         raise _damaged(path) from None
     except OSError as error:
         raise SearchError(
-            f"cannot {what} {path}: {tell(error)}; choose another place for the index"
+            f"cannot {what} {path}: {describe_os_error(error)}; choose another place for the index"
         ) from None
 
 

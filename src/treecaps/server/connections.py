@@ -7,8 +7,8 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from treecaps.server.gate import HEADERS, encode, refuse_head
 from treecaps.server.limits import RefusedError
+from treecaps.server.middleware import HEADERS, encode, refuse_head
 
 
 class Connection(H11Protocol):

@@ -13,7 +13,7 @@ from treecaps.explanation.attribution import MOST_NODES, Method
 from treecaps.explanation.explanation import explain
 from treecaps.inference.classify import Classification, answer_all, is_empty
 from treecaps.inference.embed import Embedder, Embedding
-from treecaps.inference.pieces import Piece
+from treecaps.inference.units import CodeUnit
 from treecaps.models.trained import TrainedModel
 from treecaps.search.index import Index, Match
 from treecaps.search.query import Lines, select
@@ -30,14 +30,14 @@ class _Job(NamedTuple):
     """What a request wants to know of a program or of its functions."""
 
     want: Literal["classes", "vectors", "matches"]
-    pieces: list[Piece]
+    units: list[CodeUnit]
     top: int = 1
 
 
 class _Question(NamedTuple):
     """What a request wants explained."""
 
-    piece: Piece
+    unit: CodeUnit
     label: str | None
     method: Method | None
 
@@ -86,12 +86,12 @@ class Engine:
     async def classify(self, source: Source, top: int) -> list[Classification]:
         """Tell the class of a program, or of each of its functions."""
         job = _Job("classes", await self._parse(source), top)
-        return await self._network.answer(job) if job.pieces else []
+        return await self._network.answer(job) if job.units else []
 
     async def embed(self, source: Source) -> list[Embedding]:
         """Make vectors of a program, or of each of its functions."""
         job = _Job("vectors", await self._parse(source))
-        return await self._network.answer(job) if job.pieces else []
+        return await self._network.answer(job) if job.units else []
 
     async def search(
         self, source: Source, top: int, lines: Lines | None, with_code: bool
@@ -102,18 +102,18 @@ class Engine:
             raise RefusedError(
                 404, "no-index", "this server has no index: start it with --index INDEX"
             )
-        pieces = await self._parse(source)
+        units = await self._parse(source)
         if not source.functions:
-            ((name, tree, *_),) = pieces
+            ((name, tree, *_),) = units
             if is_empty(tree):
                 raise _refuse_empty("search for")
             try:
-                pieces = [Piece(name, select(tree, lines, functions=index.functions))]
+                units = [CodeUnit(name, select(tree, lines, functions=index.functions))]
             except UsageError as error:
                 raise RefusedError(404, "no-lines", str(error)) from None
         found: list[list[Match]] = []
-        if pieces:
-            found = await self._network.answer(_Job("matches", pieces, top))
+        if units:
+            found = await self._network.answer(_Job("matches", units, top))
 
         def spell(match: Match) -> Plain:
             return match.to_dict() | ({"code": index.code(match)} if with_code else {})
@@ -121,28 +121,28 @@ class Engine:
         def spell_all() -> list[Plain]:
             return [
                 {
-                    "id": piece.id,
-                    **({"function": piece.function, "line": piece.line} if piece.function else {}),
+                    "id": unit.id,
+                    **({"function": unit.function, "line": unit.line} if unit.function else {}),
                     "matches": [spell(match) for match in matches],
                 }
-                for piece, matches in zip(pieces, found, strict=True)
+                for unit, matches in zip(units, found, strict=True)
             ]
 
         return await asyncio.to_thread(spell_all) if with_code else spell_all()
 
     async def explain(self, source: Source, label: str | None, method: Method | None) -> Plain:
         """Tell what of a program leads to its class, as plain values for JSON."""
-        (piece,) = await self._parse(source)
-        if is_empty(piece.tree):
+        (unit,) = await self._parse(source)
+        if is_empty(unit.tree):
             raise _refuse_empty("explain")
-        if method == "gradients" and len(piece.tree) > MOST_NODES:
+        if method == "gradients" and len(unit.tree) > MOST_NODES:
             raise RefusedError(
                 413,
                 "too-many-nodes",
-                f"the program has {len(piece.tree):,} nodes, and gradients are taken here of"
+                f"the program has {len(unit.tree):,} nodes, and gradients are taken here of"
                 f" {MOST_NODES:,}: leave the method out",
             )
-        return await self._explainer.answer(_Question(piece, label, method))
+        return await self._explainer.answer(_Question(unit, label, method))
 
     async def language(self, source: Source) -> str:
         """Tell the language of a program."""
@@ -151,7 +151,7 @@ class Engine:
             raise refuse(found)
         return found
 
-    async def _parse(self, source: Source) -> list[Piece]:
+    async def _parse(self, source: Source) -> list[CodeUnit]:
         found = await self._parsers.parse(source)
         if isinstance(found, Failure):
             raise refuse(found)
@@ -165,32 +165,32 @@ class Engine:
             # Programs of one language share more windows, and each is looked at only once.
             chosen = sorted(
                 (
-                    (number, piece)
+                    (number, unit)
                     for number, job in enumerate(jobs)
                     if (job.want == "classes") is classes
-                    for piece in job.pieces
+                    for unit in job.units
                 ),
                 key=lambda one: one[1].tree.language,
             )
             if not chosen:
                 continue
-            pieces = [piece for _, piece in chosen]
-            self._metrics.batch.observe(len(pieces))
-            found = self._classes(pieces, jobs) if classes else self._vectors(pieces)
+            units = [unit for _, unit in chosen]
+            self._metrics.batch.observe(len(units))
+            found = self._classes(units, jobs) if classes else self._vectors(units)
             for (number, _), one in zip(chosen, found, strict=True):
                 answers[number].append(one)
         self._finish(jobs, answers)
         self._metrics.network.inc(time.perf_counter() - begun)
         return answers
 
-    def _classes(self, pieces: list[Piece], jobs: Sequence[_Job]) -> Sequence[Classification]:
-        return answer_all(self.model, pieces, max(job.top for job in jobs))
+    def _classes(self, units: list[CodeUnit], jobs: Sequence[_Job]) -> Sequence[Classification]:
+        return answer_all(self.model, units, max(job.top for job in jobs))
 
-    def _vectors(self, pieces: list[Piece]) -> Sequence[Embedding]:
-        vectors = self._embedder.embed_trees([piece.tree for piece in pieces])
+    def _vectors(self, units: list[CodeUnit]) -> Sequence[Embedding]:
+        vectors = self._embedder.embed_trees([unit.tree for unit in units])
         return [
-            Embedding(piece.id, vector, piece.function, piece.line)
-            for piece, vector in zip(pieces, vectors, strict=True)
+            Embedding(unit.id, vector, unit.function, unit.line)
+            for unit, vector in zip(units, vectors, strict=True)
         ]
 
     def _finish(self, jobs: Sequence[_Job], answers: list[list[Any]]) -> None:
@@ -208,9 +208,9 @@ class Engine:
 
     def _explain(self, questions: Sequence[_Question]) -> list[Plain]:
         found = []
-        for piece, label, method in questions:
-            explained = explain(self.model, piece.tree, label=label, method=method)
-            said = replace(explained.answer, id=piece.id)
+        for unit, label, method in questions:
+            explained = explain(self.model, unit.tree, label=label, method=method)
+            said = replace(explained.answer, id=unit.id)
             found.append(replace(explained, answer=said).to_dict())
         return found
 
@@ -220,4 +220,4 @@ def _refuse_empty(use: str) -> RefusedError:
 
 
 def _nodes(job: _Job) -> int:
-    return sum(len(piece.tree) for piece in job.pieces)
+    return sum(len(unit.tree) for unit in job.units)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from treecaps.errors import Failure, ProgramError, UsageError
-from treecaps.inference.pieces import Piece, pieces_of
+from treecaps.inference.units import CodeUnit, units_of
 from treecaps.syntax.frontends.base import time_limit
 from treecaps.syntax.guess import guess_language
 from treecaps.syntax.languages import (
@@ -72,7 +72,7 @@ class Parsers:
         for started in [self._pool.submit(_PING) for _ in range(workers)]:
             started.result()
 
-    async def parse(self, source: Source) -> list[Piece] | Failure:
+    async def parse(self, source: Source) -> list[CodeUnit] | Failure:
         """Parse a program; one that takes down a process is a failure, and others go on."""
         found = await self._ask(_parse, source)
         return found if isinstance(found, Failure) else [self._share_kinds(one) for one in found]
@@ -110,10 +110,10 @@ class Parsers:
                     )
         return Failure(source.id, "crash", "the parser crashed on it")
 
-    def _share_kinds(self, piece: Piece) -> Piece:
+    def _share_kinds(self, unit: CodeUnit) -> CodeUnit:
         """Let trees of one grammar share one table of kinds, as those of one process do."""
-        kinds = self._kinds.setdefault(piece.tree.kinds, piece.tree.kinds)
-        return piece._replace(tree=replace(piece.tree, kinds=kinds))
+        kinds = self._kinds.setdefault(unit.tree.kinds, unit.tree.kinds)
+        return unit._replace(tree=replace(unit.tree, kinds=kinds))
 
 
 class _Setting(NamedTuple):
@@ -145,7 +145,7 @@ def _limit(source: Source, seconds: float) -> float:
     return min(seconds, time_limit(source.code.encode()))
 
 
-def _parse(source: Source, setting: _Setting) -> list[Piece] | Failure:
+def _parse(source: Source, setting: _Setting) -> list[CodeUnit] | Failure:
     language = _language_of(source, setting)
     if isinstance(language, Failure):
         return language
@@ -161,8 +161,8 @@ def _parse(source: Source, setting: _Setting) -> list[Piece] | Failure:
             f"the program has {len(tree):,} nodes, and this server takes {setting.max_nodes:,}"
             " (--max-nodes)",
         )
-    found = pieces_of(source.id, tree, source.functions)
-    return [piece for piece in found if isinstance(piece, Piece)]
+    found = units_of(source.id, tree, source.functions)
+    return [unit for unit in found if isinstance(unit, CodeUnit)]
 
 
 def _language_of(source: Source, _: _Setting) -> str | Failure:

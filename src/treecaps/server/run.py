@@ -52,16 +52,16 @@ def serve(
         from treecaps.inference.embed import Embedder
         from treecaps.models.engine import set_num_threads
         from treecaps.models.trained import load
-        from treecaps.nn.memory import keep_memory
+        from treecaps.nn.memory import tune_malloc
         from treecaps.server.app import create_app
         from treecaps.server.connections import Connection
         from treecaps.server.engine import Engine
         from treecaps.server.following import FollowedIndex
-        from treecaps.server.gate import MAX_HEAD, Gate
         from treecaps.server.metrics import Metrics
+        from treecaps.server.middleware import MAX_HEAD, LimitsMiddleware
 
         set_num_threads(1)  # the other cores parse
-        keep_memory()
+        tune_malloc()
         loaded = load(model)
         followed = FollowedIndex(index, Embedder(loaded)) if index else None
         import_module("captum.attr")  # for explanations, with all else that takes time to load
@@ -72,7 +72,7 @@ def serve(
         address = listener.getsockname()
         hosts = _LOOPBACK if address[0] in ("127.0.0.1", "::1") else None
         config = uvicorn.Config(
-            Gate(app, limits, metrics, paths, hosts),
+            LimitsMiddleware(app, limits, metrics, paths, hosts),
             http=partial(Connection, seconds=max(1.0, min(_HEAD_SECONDS, limits.seconds))),
             h11_max_incomplete_event_size=MAX_HEAD,
             lifespan="off",

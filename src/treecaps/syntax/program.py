@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from treecaps.errors import ProgramError, tell
+from treecaps.errors import ProgramError, describe_os_error
 from treecaps.files import read_regular_file, too_large
 from treecaps.syntax.languages import language_named, language_of_file
 
@@ -149,6 +149,8 @@ def _read_file(path: str | Path, max_bytes: int) -> bytes:
 
 def _refuse(error: OSError) -> ProgramError:
     if error.errno == errno.EFBIG:
-        return ProgramError("too-large", f"{tell(error)}; raise the limit with --max-mb")
+        return ProgramError(
+            "too-large", f"{describe_os_error(error)}; raise the limit with --max-mb"
+        )
     hint = "; pipe it into '-' instead" if error.errno == errno.ESPIPE else ""
-    return ProgramError("unreadable", f"{tell(error)}{hint}")
+    return ProgramError("unreadable", f"{describe_os_error(error)}{hint}")

@@ -131,7 +131,7 @@ def rewrite(program: Program, seed: int) -> Program:
 
     Args:
         program: Any program.
-        seed: What chance begins with: the same gives the same.
+        seed: Random seed: the same gives the same.
 
     Raises:
         ProgramError: tree-sitter refuses the program.

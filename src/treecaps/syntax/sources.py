@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from treecaps.errors import Failure, tell
+from treecaps.errors import Failure, describe_os_error
 from treecaps.syntax.languages import has_known_ending
 
 
@@ -39,7 +39,7 @@ def list_sources(folder: str | Path, *, everything: bool = False) -> Sources:
 
     def note(error: OSError) -> None:
         name = os.path.relpath(error.filename, folder)
-        reason = f"cannot be listed: {tell(error)}"
+        reason = f"cannot be listed: {describe_os_error(error)}"
         found.failures.append(Failure(name, "unreadable", reason))
 
     for root, folders, files in os.walk(folder, onerror=note):

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from treecaps.models.engine import Floats
-from treecaps.models.network import Answer, Network
+from treecaps.models.network import Network, NetworkOutput
 from treecaps.models.options import option
 from treecaps.models.trained import TrainedModel
 from treecaps.nn.batch import Batch
@@ -49,12 +49,12 @@ class Classification(Task):
         self, network: Network, batch: Batch, target: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the loss, with that of a decoder added if there is one, and the accuracy."""
-        output: Answer = network(batch)
+        output: NetworkOutput = network(batch)
         loss = self._loss(network, output, target)
         with torch.no_grad():
             right = (output.scores.argmax(1) == target).float()
             metrics = {"loss": loss.detach(), "accuracy": right.mean()}
-            metrics |= network.figures(output, target)
+            metrics |= network.metrics(output, target)
         rebuilt = network.reconstruction(output, target, self.reconstruction)
         if rebuilt is None:
             return loss, metrics
@@ -62,7 +62,7 @@ class Classification(Task):
 
     def outputs(self, network: Network, batch: Batch) -> Tensor:
         """Return the scores of classes ``[B, classes]``."""
-        output: Answer = network(batch)
+        output: NetworkOutput = network(batch)
         return output.scores
 
     def validate(self, network: Network, batches: Batches, examples: Examples) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Classification(Task):
         with torch.no_grad():
             for begin, batch in batches:
                 part = slice(begin, begin + len(batch))
-                output: Answer = network(batch)
+                output: NetworkOutput = network(batch)
                 right[part] = (output.scores.argmax(1) == label[part]).double()
                 # A class that the network cannot name has no loss.
                 if count := int((label[part] != UNKNOWN).sum()):
@@ -119,14 +119,14 @@ class Classification(Task):
             if f"validation_accuracy{kind}" in metrics
         ]
 
-    def _loss(self, network: Network, output: Answer, label: Tensor) -> Tensor:
+    def _loss(self, network: Network, output: NetworkOutput, label: Tensor) -> Tensor:
         loss = network.loss(output, label)
         if self.cross_entropy_weight:
             sharp = functional.cross_entropy(_SHARPNESS * output.scores, label)
             loss = loss + self.cross_entropy_weight * sharp
         return loss
 
-    def _loss_of_known(self, network: Network, output: Answer, label: Tensor) -> float:
+    def _loss_of_known(self, network: Network, output: NetworkOutput, label: Tensor) -> float:
         known = label != UNKNOWN
         if not bool(known.all()):
             parts = {name: part for name, part in vars(output).items() if part is not None}

@@ -121,7 +121,7 @@ class Similarity(Task):
         "batch_size": 128,
         # Classes that nobody has seen are to come: less may be learned by heart.
         "window_dropout": 0.5,
-        "tokenless": 0.25,
+        "token_capsule_dropout": 0.25,
         "token_rate": 10.0,
     }
     answers: ClassVar = ("embeddings",)

@@ -14,16 +14,14 @@ class Schedule(NamedTuple):
     epochs: int
     token_rate: float
     window_dropout: float
-    tokenless: float
+    token_capsule_dropout: float
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
     """How a network is trained. The help of ``treecaps train --set`` is made of this."""
 
-    epochs: int | None = option(
-        30, "how often the training data are gone through; if none, the fewer they are the oftener"
-    )
+    epochs: int | None = option(30, "number of epochs; chosen from the data set's size if none")
     batch_size: int = option(16, "programs a step")
     learning_rate: float = option(1e-3, "the learning rate of RAdam at the beginning", gt=0)
     token_rate: float | None = option(
@@ -43,19 +41,19 @@ class TrainingConfig:
     window_dropout: float | None = option(
         0.0, "share of a program's windows that a step leaves out; if none, 0.5 to 0.1", ge=0, lt=1
     )
-    tokenless: float | None = option(
+    token_capsule_dropout: float | None = option(
         0.0,
         "share of the programs that a step sees without capsules of tokens; if none, 0.5 to 0",
         ge=0,
         lt=1,
     )
-    rename: float = option(
+    rename_probability: float = option(
         0.0,
         "share of the programs that an epoch sees blind: without their names and comments",
         ge=0,
         le=1,
     )
-    rewrite: float = option(
+    rewrite_probability: float = option(
         0.0,
         "share of the programs that an epoch sees written in another way that means the same",
         ge=0,
@@ -82,5 +80,5 @@ class TrainingConfig:
             round(min(epochs, 400)) if self.epochs is None else self.epochs,
             max(20 * few, 2) if self.token_rate is None else self.token_rate,
             0.1 + 0.4 * few if self.window_dropout is None else self.window_dropout,
-            0.5 * few if self.tokenless is None else self.tokenless,
+            0.5 * few if self.token_capsule_dropout is None else self.token_capsule_dropout,
         )

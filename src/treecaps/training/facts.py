@@ -10,7 +10,7 @@ from treecaps.models.trained import TrainedModel
 from treecaps.syntax.tree import Tree
 
 Histories = list[list[dict[str, Any]]]
-"""The figures of each epoch of each network."""
+"""The metrics of each epoch of each network."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class TrainingFacts:
 
     Args:
         model: The model that was trained.
-        histories: The figures of each epoch of each network; none if they were lost.
+        histories: The metrics of each epoch of each network; none if they were lost.
         trees: The validation programs.
         label: Their classes, -1 where the model does not know it.
         names: The names of the classes.

@@ -61,7 +61,7 @@ def check_size(preset: Preset, data: Data) -> None:
 
 @torch.no_grad()
 def inherit(network: Network, vocabulary: Vocabulary, model: TrainedModel) -> None:
-    """Give a network all that another knows of code; classes it learns anew.
+    """Copy pretrained weights except the head.
 
     Args:
         network: A network like that of the model.
@@ -89,15 +89,15 @@ class Fitting:
     Args:
         preset: The network, and how it is trained.
         data: What it learns from.
-        seed: What chance begins with.
-        start: A model of the same network to begin with; its vocabulary is part of the data's.
+        seed: Random seed.
+        init_from: A model of the same network to begin with; its vocabulary is part of the data's.
     """
 
     def __init__(
-        self, preset: Preset, data: Data, seed: int, start: TrainedModel | None = None
+        self, preset: Preset, data: Data, seed: int, init_from: TrainedModel | None = None
     ) -> None:
         self.config, self.task = preset.training, preset.task
-        self.data, self.seed, self.start = data, seed, start
+        self.data, self.seed, self.init_from = data, seed, init_from
         self.metric = f"val_{self.task.metric}"
         self.schedule = self.config.for_programs(
             len(data.train), self.task.num_epochs(len(data.train))
@@ -127,10 +127,13 @@ class Fitting:
         groups: dict[float, list[nn.Parameter]] = {}
         for name, weight in self.network.named_parameters():
             words = weight is self.network.token_vectors
-            faster = self.schedule.token_rate if words else self.network.pace(name)
+            multiplier = self.schedule.token_rate if words else self.network.lr_multiplier(name)
             if weight.requires_grad:
-                groups.setdefault(faster, []).append(weight)
-        return [{"params": weights, "faster": faster} for faster, weights in groups.items()]
+                groups.setdefault(multiplier, []).append(weight)
+        return [
+            {"params": weights, "lr_multiplier": multiplier}
+            for multiplier, weights in groups.items()
+        ]
 
     @property
     def finished(self) -> bool:
@@ -142,9 +145,9 @@ class Fitting:
 
     def begin(self) -> None:
         """Give the network what it starts from: another's weights, or vectors of the trees."""
-        self.network.look_at(self.data.train.forest)
-        if self.start:
-            inherit(self.network, self.data.vocabulary, self.start)
+        self.network.fit_features(self.data.train.forest)
+        if self.init_from:
+            inherit(self.network, self.data.vocabulary, self.init_from)
             return
         size = self.network.config.vector_size
         try:
@@ -156,26 +159,26 @@ class Fitting:
             self.network.vectors.copy_(values)
 
     def run_epoch(self, step: Step) -> dict[str, Any]:
-        """Go through the training data once, validate, and return the epoch's figures."""
+        """Go through the training data once, validate, and return the epoch's metrics."""
         epoch = len(self.history) + 1
         begun = time.perf_counter()
         chance = np.random.default_rng([self.seed, epoch])
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(chance.integers(2**63)))
-            figures = self._learn(chance, step)
+            metrics = self._learn(chance, step)
         learned = time.perf_counter()
-        figures |= self.task.validate(self.network, self._val, self.data.val)
+        metrics |= self.task.validate(self.network, self._val, self.data.val)
         # Steps are checked before they are taken; the last one has only this.
-        if not self._is_finite(figures["val_loss"]):
+        if not self._is_finite(metrics["val_loss"]):
             raise self._diverged()
-        figures["seconds"] = time.perf_counter() - begun
-        figures["programs_per_second"] = len(self.data.train) / (learned - begun)
-        figures = {"epoch": epoch, **figures}
-        self.history.append(figures)
+        metrics["seconds"] = time.perf_counter() - begun
+        metrics["programs_per_second"] = len(self.data.train) / (learned - begun)
+        metrics = {"epoch": epoch, **metrics}
+        self.history.append(metrics)
         if self._is_best():
             self.best_epoch = epoch
             self.best = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
-        return figures
+        return metrics
 
     def tensors(self) -> dict[str, Tensor]:
         """Return every number that the next epoch depends on, and the best weights."""
@@ -208,7 +211,7 @@ class Fitting:
         rows = self._tell(rows, chance)
         share = self.schedule.window_dropout
         leave = (lambda windows: chance.random(windows) < share) if share else None
-        few = self.schedule.tokenless if examples.forest.bags else 0
+        few = self.schedule.token_capsule_dropout if examples.forest.bags else 0
         bare = chance.random(len(rows)) < few if few else None
         return Batch.of(examples.forest.select(rows, leave, bare))
 
@@ -218,7 +221,10 @@ class Fitting:
         if not examples.ways:
             return rows
         drawn, told = chance.random(len(rows)), rows
-        chosen = {"blind": drawn < config.rename, "rewritten": drawn >= 1 - config.rewrite}
+        chosen = {
+            "blind": drawn < config.rename_probability,
+            "rewritten": drawn >= 1 - config.rewrite_probability,
+        }
         for way in examples.ways:
             told = np.where(chosen[way], examples.told(way, rows), told)
         return told
@@ -238,16 +244,16 @@ class Fitting:
             batch = self._draw(rows, chance)
             rate = _rate(self.config, (done + number) / (self.epochs * steps))
             for group in self.optimizer.param_groups:
-                group["lr"] = rate * group["faster"]
+                group["lr"] = rate * group["lr_multiplier"]
             self.optimizer.zero_grad()
-            total, figures = self.task.training_step(self.network, batch, target)
+            total, metrics = self.task.training_step(self.network, batch, target)
             total.backward()  # type: ignore[no-untyped-call]
             norm = self._gradient_norm()
-            loss = figures["loss"].item()
+            loss = metrics["loss"].item()
             if not math.isfinite(loss + norm):
                 raise self._diverged()
             self.optimizer.step()
-            for name, value in figures.items():
+            for name, value in metrics.items():
                 sums[name] = sums.get(name, 0.0) + len(rows) * value.item()
             norms += norm
             step((number + 1) / steps, loss)
@@ -312,16 +318,16 @@ class LinearFitting(Fitting):
     Args:
         preset: The machine.
         data: What it learns from.
-        seed: What chance begins with.
-        start: Cannot be made use of.
+        seed: Random seed.
+        init_from: Cannot be made use of.
     """
 
     def __init__(
-        self, preset: Preset, data: Data, seed: int, start: TrainedModel | None = None
+        self, preset: Preset, data: Data, seed: int, init_from: TrainedModel | None = None
     ) -> None:
         super().__init__(preset, data, seed)
-        if start:
-            raise UsageError("a linear model cannot begin with another; leave out the start")
+        if init_from:
+            raise UsageError("a linear model cannot begin with another; leave out init_from")
         assert isinstance(preset.network, LinearConfig)
         self.machine, self.epochs = preset.network, 1
 
@@ -337,13 +343,13 @@ class LinearFitting(Fitting):
         self.network = fit_linear(self.machine, *sizes, train.forest.bags, train.every_label)
         step(1.0, 0.0)
         validated = self.task.validate(self.network, self._val, self.data.val)
-        figures: dict[str, Any] = {"epoch": 1, "loss": 0.0, **validated}
+        metrics: dict[str, Any] = {"epoch": 1, "loss": 0.0, **validated}
         seconds = time.perf_counter() - begun
-        figures |= {"seconds": seconds, "programs_per_second": len(train) / seconds}
-        self.history.append(figures)
+        metrics |= {"seconds": seconds, "programs_per_second": len(train) / seconds}
+        self.history.append(metrics)
         self.best = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
         self.best_epoch = 1
-        return figures
+        return metrics
 
     def restore(
         self, tensors: dict[str, Tensor], history: list[dict[str, Any]], best_epoch: int

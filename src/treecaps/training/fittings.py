@@ -8,8 +8,8 @@ from treecaps.training.presets import Preset
 
 
 def new_fitting(
-    preset: Preset, data: Data, seed: int, start: TrainedModel | None = None
+    preset: Preset, data: Data, seed: int, init_from: TrainedModel | None = None
 ) -> Fitting:
     """Return what fits the network of a preset."""
     linear = isinstance(preset.network, LinearConfig)
-    return (LinearFitting if linear else Fitting)(preset, data, seed, start)
+    return (LinearFitting if linear else Fitting)(preset, data, seed, init_from)

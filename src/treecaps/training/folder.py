@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from treecaps.errors import ModelError, UsageError, tell
+from treecaps.errors import ModelError, UsageError, describe_os_error
 from treecaps.files import FileLock, is_locked, load_json, read_regular_file
 from treecaps.models.files import MAX_JSON_BYTES
 from treecaps.models.trained import CONFIG, is_config
@@ -69,7 +69,9 @@ def _remove_logs(folder: Path) -> None:
 
 
 def _cannot_write(folder: Path, error: OSError) -> ModelError:
-    return ModelError(f"cannot write into {folder}: {tell(error)}; choose another --out")
+    return ModelError(
+        f"cannot write into {folder}: {describe_os_error(error)}; choose another --out"
+    )
 
 
 def is_complete(folder: Path) -> bool:

@@ -4,13 +4,13 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from treecaps.errors import tell
+from treecaps.errors import describe_os_error
 
 log = logging.getLogger("treecaps")
 
 
 class Logs:
-    """Writes the figures of a network's epochs into a folder, after those of its history."""
+    """Writes the metrics of a network's epochs into a folder, after those of its history."""
 
     def __init__(self, folder: Path, history: list[dict[str, Any]]) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -25,14 +25,14 @@ class Logs:
             # what is learned goes on.
             log.warning("there will be no logs for TensorBoard: %s", _tell(error))
 
-    def add(self, figures: dict[str, Any]) -> None:
-        """Write the figures of one epoch."""
+    def add(self, metrics: dict[str, Any]) -> None:
+        """Write the metrics of one epoch."""
         if self._writer is None:
             return
         try:
-            for name, value in figures.items():
+            for name, value in metrics.items():
                 if name != "epoch" and value is not None:
-                    self._writer.add_scalar(name, value, figures["epoch"])
+                    self._writer.add_scalar(name, value, metrics["epoch"])
             self._writer.flush()
         except Exception as error:
             log.warning("no more logs for TensorBoard: %s", _tell(error))
@@ -58,4 +58,4 @@ class Logs:
 
 
 def _tell(error: Exception) -> str:
-    return tell(error) if isinstance(error, OSError) else str(error)
+    return describe_os_error(error) if isinstance(error, OSError) else str(error)

@@ -33,7 +33,7 @@ _NAMED = 5
 _CLASSIFICATION = Classification()
 
 
-Teller = Callable[[Sequence[Tree]], Sequence[Tree]]
+TreeTransform = Callable[[Sequence[Tree]], Sequence[Tree]]
 """Returns the trees of the same programs, told in another way."""
 Grow = Callable[[Iterable[Tree], Vocabulary], Forest]
 OnPrepare = Callable[[str, float], None]
@@ -80,7 +80,7 @@ class Data:
             for array in (forest.offsets, forest.window, forest.count, forest.region):
                 yield array.tobytes()
             yield repr(forest.languages).encode()
-            for part in (forest.pieces, forest.graphs, forest.bags):
+            for part in (forest.subtrees, forest.graphs, forest.bags):
                 for array in vars(part).values() if part else ():
                     yield array.tobytes()
 
@@ -113,8 +113,8 @@ def prepare(
     val_share: float,
     seed: int,
     tokens: int = 0,
-    blind: Teller | None = None,
-    rewritten: Teller | None = None,
+    blind: TreeTransform | None = None,
+    rewritten: TreeTransform | None = None,
     known: Vocabulary | None = None,
     task: Task = _CLASSIFICATION,
     on_prepare: OnPrepare | None = None,
@@ -127,7 +127,7 @@ def prepare(
         val: Other trees and labels for validation.
         grow: Shares of trees what networks look at.
         val_share: Without other trees, this share of each class is set aside for validation.
-        seed: What chance begins with when it is set aside.
+        seed: Random seed when it is set aside.
         tokens: How many sub-tokens to know.
         blind: Makes the trees blind, where networks are to see them so as well.
         rewritten: Writes training programs in another way, where they are to be seen so as well.

@@ -32,7 +32,7 @@ from treecaps.training.fitting import Fitting, check_size
 from treecaps.training.fittings import new_fitting
 from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, REPORT, check, claim, is_complete
 from treecaps.training.logs import Logs
-from treecaps.training.prepare import Data, Labels, OnPrepare, Teller, change_trees, prepare
+from treecaps.training.prepare import Data, Labels, OnPrepare, TreeTransform, change_trees, prepare
 from treecaps.training.presets import Preset, get_preset
 
 log = logging.getLogger("treecaps")
@@ -41,7 +41,7 @@ _MAX_SEED = 2**32
 
 
 @dataclass(frozen=True)
-class Moment:
+class TrainingProgress:
     """Where a training is: in which of the epochs of which network, how much of all is done."""
 
     member: int
@@ -51,7 +51,7 @@ class Moment:
     loss: float
 
 
-OnStep = Callable[[Moment], None]
+OnStep = Callable[[TrainingProgress], None]
 OnEpoch = Callable[[int, dict[str, Any]], None]
 
 
@@ -71,7 +71,7 @@ def train(
     preset: Preset | str = "default",
     model: str = "treecaps",
     task: str = "classification",
-    start: TrainedModel | None = None,
+    init_from: TrainedModel | None = None,
     seed: int = 0,
     ensemble: int = 1,
     frontend: str = "tree-sitter",
@@ -94,7 +94,7 @@ def train(
         preset: The network and how it is trained, or the name of a preset.
         model: The name of the architecture, where the preset is given by name.
         task: The name of the task, likewise.
-        start: A model whose first network all begin with: they know what it does of code, and
+        init_from: A model whose first network all begin with: they know what it does of code, and
             learn what it does not. It decides what the network is, whatever the preset says.
         seed: The same data, options and seed give the same model.
         ensemble: How many networks are trained, with ``seed``, ``seed + 1`` and so on.
@@ -107,7 +107,7 @@ def train(
         report: Makes the page ``report.html`` of the folder; ``treecaps.train`` has one.
         on_prepare: Called before training with what is being done, and the share of it that is.
         on_step: Called after each batch.
-        on_epoch: Called after each epoch with the network's number and the figures.
+        on_epoch: Called after each epoch with the network's number and the metrics.
 
     Raises:
         Interrupted: On Ctrl-C; the best until then is in the folder, and in the exception.
@@ -127,12 +127,12 @@ def train(
         labels = trees.labels if labels is None else labels
     if labels is None:
         raise UsageError("trees that are no corpus need labels")
-    if start:
-        preset = replace(preset, network=start.config)
-        parser = start.frontend, start.comments
-        _compare("the model to start with is for", parser, (frontend, comments))
+    if init_from:
+        preset = replace(preset, network=init_from.config)
+        parser = init_from.frontend, init_from.comments
+        _compare("the model to begin with is for", parser, (frontend, comments))
 
-    def retell(change: Change, what: str) -> Teller:
+    def retell(change: Change, what: str) -> TreeTransform:
         tell = partial(on_prepare, what) if on_prepare else None
         return partial(
             change_trees, change=change, frontend=frontend, comments=comments, on_prepare=tell
@@ -148,12 +148,12 @@ def train(
         seed=seed,
         tokens=preset.network.known_tokens,
         blind=retell(blind, "making programs blind")
-        if preset.training.rename and preset.network.sees_names
+        if preset.training.rename_probability and preset.network.sees_names
         else None,
         rewritten=retell(partial(rewrite, seed=seed), "rewriting programs")
-        if preset.training.rewrite
+        if preset.training.rewrite_probability
         else None,
-        known=start.vocabulary if start else None,
+        known=init_from.vocabulary if init_from else None,
         on_prepare=on_prepare,
     )
     run = {
@@ -163,7 +163,7 @@ def train(
         "network": to_json(preset.network),
         "task": {"task": preset.task.name, **to_json(preset.task)},
         "training": to_json(preset.training),
-        **({"start": start.fingerprint()} if start else {}),
+        **({"init_from": init_from.fingerprint()} if init_from else {}),
     }
     card: dict[str, Any] = {
         "use": {
@@ -178,7 +178,9 @@ def train(
         card["command"] = command
     checkpoint = Checkpoint(home / CHECKPOINT, run) if home else None
     check_size(preset, data)
-    training = _Training(preset, data, start, home, checkpoint, frontend, comments, card, report)
+    training = _Training(
+        preset, data, init_from, home, checkpoint, frontend, comments, card, report
+    )
     # What was there before is touched when the data are known to be good, not earlier.
     with claim(home, resume=resume, overwrite=overwrite) if home else nullcontext():
         if home and resume and is_complete(home):
@@ -226,7 +228,7 @@ def _compare(what: str, parser: tuple[str, bool], wanted: tuple[str, bool]) -> N
 class _Training:
     preset: Preset
     data: Data
-    start: TrainedModel | None
+    init_from: TrainedModel | None
     home: Path | None
     checkpoint: Checkpoint | None
     frontend: str
@@ -271,7 +273,7 @@ class _Training:
 
     def _fit(self, number: int, on_step: OnStep, on_epoch: OnEpoch) -> None:
         seed, members = self.card["run"]["seed"], self.card["run"]["ensemble"]
-        fitting = new_fitting(self.preset, self.data, seed + number, self.start)
+        fitting = new_fitting(self.preset, self.data, seed + number, self.init_from)
         if not (self.checkpoint and self.checkpoint.restore(number, fitting)):
             fitting.begin()
         self.fittings.append(fitting)
@@ -279,17 +281,17 @@ class _Training:
         def step(share: float, loss: float) -> None:
             epoch = len(fitting.history)
             done = (number + (epoch + share) / fitting.epochs) / members
-            on_step(Moment(number, epoch + 1, fitting.epochs, done, loss))
+            on_step(TrainingProgress(number, epoch + 1, fitting.epochs, done, loss))
 
         folder = self.home / LOGS / str(number) if self.home else None
         with Logs(folder, fitting.history) if folder else nullcontext() as logs:
             while not fitting.finished:
-                figures = fitting.run_epoch(step)
+                metrics = fitting.run_epoch(step)
                 if self.checkpoint:
                     self.checkpoint.save(number, fitting)
                 if logs:
-                    logs.add(figures)
-                on_epoch(number, figures)
+                    logs.add(metrics)
+                on_epoch(number, metrics)
 
     def _keep(self, reason: str) -> TrainedModel | None:
         """Make a model of the best until now, if there is any."""
@@ -317,7 +319,7 @@ class _Training:
         )
         model, validated = self.preset.task.finish(model, self.data.val)
         histories = [fitting.history for fitting in fittings]
-        figures = {
+        metrics = {
             "epochs": sum(map(len, histories)),
             "seconds": sum(epoch["seconds"] for history in histories for epoch in history),
             **validated,
@@ -331,7 +333,7 @@ class _Training:
             }
             for fitting in fittings
         ]
-        return replace(model, card={**self.card, "figures": figures, "members": members})
+        return replace(model, card={**self.card, "metrics": metrics, "members": members})
 
     @property
     def _histories(self) -> Histories:
@@ -345,7 +347,7 @@ class _Training:
 
 
 def _read_histories(path: Path) -> Histories:
-    """Return the figures that a training kept, or none if they cannot be used."""
+    """Return the metrics that a training kept, or none if they cannot be used."""
     with suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
         found = json.loads(path.read_bytes())["members"]
         if isinstance(found, list) and found and all(map(_is_history, found)):
@@ -355,7 +357,7 @@ def _read_histories(path: Path) -> Histories:
 
 
 def _is_history(found: Any) -> bool:
-    """Whether something is a list of epochs, all with the same figures."""
+    """Whether something is a list of epochs, all with the same metrics."""
     return (
         isinstance(found, list)
         and bool(found)

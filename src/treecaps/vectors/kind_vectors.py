@@ -12,7 +12,7 @@ from safetensors.numpy import load, save
 from treecaps.data.distinct import Longs
 from treecaps.data.forest import Floats
 from treecaps.data.vocabulary import Vocabulary
-from treecaps.errors import DataError, UsageError, tell
+from treecaps.errors import DataError, UsageError, describe_os_error
 from treecaps.files import load_json, open_atomic, read_regular_file
 
 FORMAT = 1
@@ -95,7 +95,7 @@ class KindVectors:
             with open_atomic(Path(path)) as file:
                 file.write(contents)
         except OSError as error:
-            raise DataError(f"cannot write {path}: {tell(error)}") from None
+            raise DataError(f"cannot write {path}: {describe_os_error(error)}") from None
 
     @classmethod
     def load(cls, path: str | Path) -> "KindVectors":
@@ -107,7 +107,7 @@ class KindVectors:
             head = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
             metadata = head.get("__metadata__") or {}
         except OSError as error:
-            raise DataError(f"cannot read {path}: {tell(error)}") from None
+            raise DataError(f"cannot read {path}: {describe_os_error(error)}") from None
         except (SafetensorError, ValueError, KeyError, TypeError, AttributeError):
             raise DataError(f"{path} is damaged, or no file of vectors") from None
         if _ABOUT not in metadata:

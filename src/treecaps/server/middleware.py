@@ -28,7 +28,7 @@ MAX_HEAD = 16_384
 _GONE = 499
 
 
-class Gate:
+class LimitsMiddleware:
     """Lets requests through to an application as far as the limits allow.
 
     Args:

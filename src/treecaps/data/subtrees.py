@@ -1,4 +1,4 @@
-"""``Pieces``: programs as rows of subtrees, each distinct subtree once.
+"""``Subtrees``: programs as rows of subtrees, each distinct subtree once.
 
 What a recursive network says of a subtree depends on nothing outside of it, so a subtree that
 occurs a thousand times is computed once.
@@ -16,11 +16,11 @@ from treecaps.syntax.statements import begin_statements
 from treecaps.syntax.tree import Tree
 
 Cut = Literal["whole", "statements"]
-"""Whether a program is one piece, or one for each statement, without the statements inside."""
+"""Whether a program is one subtree, or one for each statement, without the statements inside."""
 
 
 @dataclass(frozen=True)
-class Pieces:
+class Subtrees:
     """D distinct subtrees, lower ones first, and B programs as rows of them.
 
     Args:
@@ -28,8 +28,8 @@ class Pieces:
         height: ``[D]``, from 0 for a leaf; never falls.
         child_offsets: ``[D + 1]``, where the children of each begin.
         child: ``[C]``, subtrees, in order.
-        offsets: ``[B + 1]``, where each program's pieces begin.
-        piece: ``[Q]``, subtrees.
+        offsets: ``[B + 1]``, where each program's subtrees begin.
+        subtree: ``[Q]``, subtrees.
     """
 
     symbol: Longs
@@ -37,9 +37,9 @@ class Pieces:
     child_offsets: Longs
     child: Longs
     offsets: Longs
-    piece: Longs
+    subtree: Longs
 
-    def select(self, programs: Longs, symbols: Longs) -> "Pieces":
+    def select(self, programs: Longs, symbols: Longs) -> "Subtrees":
         """Return some of the programs with the subtrees they need.
 
         Args:
@@ -48,7 +48,7 @@ class Pieces:
         """
         offsets, rows = select_runs(self.offsets, programs)
         needed = np.zeros(len(self.symbol), bool)
-        new = np.unique(self.piece[rows])
+        new = np.unique(self.subtree[rows])
         while len(new):
             needed[new] = True
             _, below = select_runs(self.child_offsets, new)
@@ -57,24 +57,24 @@ class Pieces:
         used = np.flatnonzero(needed)
         numbers = np.cumsum(needed) - 1
         child_offsets, below = select_runs(self.child_offsets, used)
-        return Pieces(
+        return Subtrees(
             np.searchsorted(symbols, self.symbol[used]),
             self.height[used],
             child_offsets,
             numbers[self.child[below]],
             offsets,
-            numbers[self.piece[rows]],
+            numbers[self.subtree[rows]],
         )
 
 
-class PieceTable:
+class SubtreeTable:
     """Gathers the distinct subtrees of trees."""
 
     def __init__(self, cut: Cut) -> None:
         self.cut = cut
         self._numbers: dict[tuple[int, ...], int] = {}
         self._heights: list[int] = []
-        self._pieces: list[int] = []
+        self._subtrees: list[int] = []
         self._sizes: list[int] = []
 
     def add(self, tree: Tree, symbol: Longs) -> None:
@@ -86,17 +86,17 @@ class PieceTable:
             starts = [True] + [False] * (len(tree) - 1)
         parent, shown = tree.parent.tolist(), symbol.tolist()
         below: list[list[int]] = [[] for _ in parent]
-        pieces = []
+        subtrees = []
         for node in range(len(parent) - 1, -1, -1):
             number = self._number(shown[node], below[node][::-1])
             if starts[node]:
-                pieces.append(number)
+                subtrees.append(number)
             else:
                 below[parent[node]].append(number)
-        self._pieces += pieces[::-1]
-        self._sizes.append(len(pieces))
+        self._subtrees += subtrees[::-1]
+        self._sizes.append(len(subtrees))
 
-    def pieces(self) -> Pieces:
+    def subtrees(self) -> Subtrees:
         """Return all that was added."""
         height = np.array(self._heights, np.int64)
         order = np.argsort(height, kind="stable")
@@ -105,13 +105,13 @@ class PieceTable:
         keys = list(self._numbers)
         sizes = np.array([len(keys[old]) - 1 for old in order.tolist()], np.int64)
         child = [old for number in order.tolist() for old in keys[number][1:]]
-        return Pieces(
+        return Subtrees(
             np.array([keys[old][0] for old in order.tolist()], np.int64),
             height[order],
             np.concatenate([[0], np.cumsum(sizes)]),
             numbers[np.array(child, np.int64)],
             np.cumsum([0, *self._sizes]),
-            numbers[np.array(self._pieces, np.int64)],
+            numbers[np.array(self._subtrees, np.int64)],
         )
 
     def _number(self, symbol: int, below: list[int]) -> int:

@@ -8,7 +8,7 @@ from treecaps.syntax.functions import find_functions
 from treecaps.syntax.tree import Tree
 
 
-class Piece(NamedTuple):
+class CodeUnit(NamedTuple):
     """What gets an answer: a program, or a function of one.
 
     Args:
@@ -24,14 +24,14 @@ class Piece(NamedTuple):
     line: int | None = None
 
 
-def pieces_of(name: str, result: Tree | Failure, functions: bool) -> list[Piece | Failure]:
+def units_of(name: str, result: Tree | Failure, functions: bool) -> list[CodeUnit | Failure]:
     """Return what of a program gets answers: the whole, or each of its functions."""
     if isinstance(result, Failure):
         return [replace(result, id=name)]
     if not functions:
-        return [Piece(name, result)]
-    found: list[Piece | Failure] = [
-        Piece(name, function.tree, function.name, function.line)
+        return [CodeUnit(name, result)]
+    found: list[CodeUnit | Failure] = [
+        CodeUnit(name, function.tree, function.name, function.line)
         for function in find_functions(result)
     ]
     return found or [Failure(name, "functions", "has no functions")]
