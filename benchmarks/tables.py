@@ -127,7 +127,7 @@ def kinds() -> str:
         epochs = str(len(found["curves"]["loss"])) if found else "-"
         rows.append([data, frontend, *machines, single, together, epochs])
     header = ("data", "front end", "SVM, windows of depth 2", "depth 3", "preset `default`")
-    return table((*header, "three together", "epochs"), rows)
+    return table((*header, "ensemble of 3", "epochs"), rows)
 
 
 def words() -> str:
@@ -146,7 +146,7 @@ def words() -> str:
             row.append(" / ".join(pair) if pair != ["-", "-"] else "-")
         rows.append(row)
     machines = ("token SVM", "the same, trained on blind programs too")
-    networks = ("treecaps", "three together", "begun with a model of atlas")
+    networks = ("treecaps", "ensemble of 3", "fine-tuned from atlas")
     return table(("data", *machines, *networks), rows)
 
 
