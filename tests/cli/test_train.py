@@ -77,8 +77,8 @@ def test_a_training_for_similarity(run_here: Run, tmp_path: Path) -> None:
         assert (told.returncode, told.stdout) == (2, "")
         assert told.stderr.splitlines() == [
             "treecaps: error: this model was trained for similarity and knows no classes: use it"
-            " with treecaps embed or treecaps index, or train one that does with: treecaps train"
-            " DATA --out FOLDER"
+            " with treecaps embed --model MODEL FILE or treecaps index --model MODEL DIR --out INDEX,"
+            " or train another with: treecaps train DATA --out FOLDER"
         ]
     other = run_here("train", PROGRAMS, "--out", out, *QUICK, "--epochs", "2", "--resume")
     assert other.returncode == 2
@@ -90,7 +90,7 @@ def test_programs_that_are_rewritten_are_learned_from(run_here: Run, tmp_path: P
     words = ("train", PROGRAMS, "--out", out, *QUICK, "--epochs", "1")
     done = run_here(*words, "--set", "rewrite_probability=0.5")
     assert done.returncode == 0, done.stderr
-    assert TrainedModel.load(out).card["run"]["training"]["rewrite"] == 0.5
+    assert TrainedModel.load(out).card["run"]["training"]["rewrite_probability"] == 0.5
     done = run_here(*words, "--overwrite", "--set", "rewrite_probability=2")
     assert done.returncode == 2
     assert "rewrite_probability must be at least 0 and at most 1, not 2" in done.stderr

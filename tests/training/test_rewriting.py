@@ -134,7 +134,7 @@ def test_trainings_from_before_there_was_rewriting_go_on(tmp_path: Path) -> None
         train(trees, labels, preset=preset, folder=folder, on_epoch=stop)
     (path,) = folder.rglob("state.json")
     state = json.loads(path.read_text())
-    del state["run"]["training"]["rewrite"]
+    del state["run"]["training"]["rewrite_probability"]
     path.write_text(json.dumps(state))
     with pytest.raises(UsageError, match=r"begun with rewrite 0\.0 instead of 0\.5"):
         train(

@@ -26,7 +26,7 @@ COMMANDS = {
     "reproduce": "Train and score what a table of the paper needs.",
     "search": "Find code like a file, or like some of its lines, in an index.",
     "serve": "Answer over HTTP, and show a page in the browser.",
-    "train": "Train a classifier.",
+    "train": "Train networks for a task: classification or similarity.",
     "vectors": "Learn vectors for the kinds of nodes, and look at them.",
 }
 

@@ -49,12 +49,14 @@ def command(as_json: bool) -> int:
 
 
 def _describe(name: str, config: dict[str, Any], labels: list[str]) -> dict[str, Any]:
-    figures = config["card"].get("figures", {})
+    from treecaps.models.card import upgrade_card
+
+    metrics = upgrade_card(config["card"]).get("metrics", {})
     return {
         "name": name,
         "classes": labels,
         "networks": len(config["weights"]),
         "frontend": config["frontend"],
-        "validation_accuracy": figures.get("validation_accuracy"),
-        "validation_accuracy_blind": figures.get("validation_accuracy_blind"),
+        "validation_accuracy": metrics.get("validation_accuracy"),
+        "validation_accuracy_blind": metrics.get("validation_accuracy_blind"),
     }

@@ -22,7 +22,7 @@ from treecaps.hashing import digest, digest_parts
 from treecaps.models.architectures import ARCHITECTURES, architecture_of, new_network
 from treecaps.models.bundled import find_model
 from treecaps.models.calibration import Calibration
-from treecaps.models.card import describe, is_card
+from treecaps.models.card import describe, is_card, upgrade_card
 from treecaps.models.config import NetworkConfig
 from treecaps.models.engine import Engine, Floats, TorchEngine
 from treecaps.models.files import parse_json, read_file, to_json_bytes, write_files
@@ -202,7 +202,7 @@ class TrainedModel:
             config["frontend"],
             config["comments"],
             calibration,
-            _card_of_today(config["card"]),
+            upgrade_card(config["card"]),
             # Models of the first versions do not say.
             config.get("task", "classification" if labels else "similarity"),
         )
@@ -236,19 +236,11 @@ def _read_config(folder: Path) -> dict[str, Any]:
         (config.get("frontend") in FRONTENDS, "frontend"),
         (isinstance(config.get("comments"), bool), "comments"),
         (isinstance(config.get("files"), dict), "files"),
-        (is_card(_card_of_today(config.get("card"))), "card"),
+        (is_card(upgrade_card(config.get("card"))), "card"),
     ):
         if not good:
             raise _damaged(path, name)
     return config
-
-
-def _card_of_today(card: Any) -> Any:
-    """Return a card whose metrics the first versions called figures."""
-    if not isinstance(card, dict) or "figures" not in card:
-        return card
-    others = {name: value for name, value in card.items() if name != "figures"}
-    return {**others, "metrics": card["figures"]}
 
 
 def is_config(config: Any) -> TypeGuard[dict[str, Any]]:
