@@ -77,8 +77,8 @@ def test_a_training_for_similarity(run_here: Run, tmp_path: Path) -> None:
         assert (told.returncode, told.stdout) == (2, "")
         assert told.stderr.splitlines() == [
             "treecaps: error: this model was trained for similarity and knows no classes: use it"
-            " with treecaps embed --model MODEL FILE or treecaps index --model MODEL DIR --out INDEX,"
-            " or train another with: treecaps train DATA --out FOLDER"
+            " with treecaps embed --model MODEL FILE or treecaps index --model MODEL DIR --out"
+            " INDEX, or train another with: treecaps train DATA --out FOLDER"
         ]
     other = run_here("train", PROGRAMS, "--out", out, *QUICK, "--epochs", "2", "--resume")
     assert other.returncode == 2

@@ -340,7 +340,7 @@ def test_linear_machines_equal_those_of_scikit_learn(name: str, classes: int) ->
     learn, score = slice(0, None, 2), slice(1, None, 2)
     preset = apply_settings(get_preset("default", name), ["val_share=0"])
     model = train(trees[learn], labels[learn], preset=preset)
-    scores = model.scores(model.forest(trees[score]))
+    scores = torch.from_numpy(model.scores(model.forest(trees[score])))
 
     def spell(tree: Tree) -> str:
         if name == "svm-tokens":
