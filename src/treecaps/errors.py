@@ -22,7 +22,7 @@ class TreeCapsError(Exception):
     """Base of every error that treecaps raises on purpose; its text is one line for people."""
 
 
-class UsageError(TreeCapsError):
+class UsageError(TreeCapsError, ValueError):
     """A call that cannot be right, whatever the data."""
 
 

@@ -203,7 +203,7 @@ class Index:
             if not path.is_relative_to(root):
                 return None
             program = Program.read(path, match.language, max_bytes=path.stat().st_size)
-        except (OSError, RuntimeError, ValueError, ProgramError, UsageError):
+        except (OSError, RuntimeError, ValueError, ProgramError):
             return None
         if content_key(program.text, program.language) != self._keys.get(match.path):
             return None

@@ -13,7 +13,6 @@ from pydantic import (
     model_validator,
 )
 
-from treecaps.errors import UsageError
 from treecaps.explanation.attribution import Method
 from treecaps.search.query import LINES, Lines
 from treecaps.server.parsing import Source
@@ -27,10 +26,7 @@ def _check_code(code: str) -> str:
 
 
 def _check_language(name: str | None) -> str | None:
-    try:
-        return None if name is None else language_named(name).name
-    except UsageError as error:
-        raise ValueError(str(error)) from None
+    return None if name is None else language_named(name).name
 
 
 def _to_whole(value: Any) -> Any:
