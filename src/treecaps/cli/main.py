@@ -105,7 +105,7 @@ def main() -> None:
     handler.setFormatter(_OneLine("treecaps: %(message)s"))
     logging.getLogger("treecaps").addHandler(handler)
     try:
-        status = cli(standalone_mode=False)
+        status = cli(prog_name="treecaps", standalone_mode=False)
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption) or type(error) is click.UsageError:
             # These quote what was typed as it is.
