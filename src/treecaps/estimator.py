@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecaps.data.parallel import parse_programs
 from treecaps.errors import DataError, Failure, FailureCode, ProgramError, UsageError
-from treecaps.models.trained import load
+from treecaps.models.trained import ModelLike
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import apply_settings, get_preset
@@ -34,7 +34,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         comments: Whether comments become nodes.
         model: The name of the architecture.
         preset: The name of a preset of it.
-        init_from: The folder of a trained model, or the name of a bundled one, to begin with.
+        init_from: A trained model, its folder, or the name of a bundled one, to begin with.
         settings: Options of the preset to set, by name: ``{"channels": 32}``.
         epochs: Short for the setting of that name.
         ensemble: How many networks are trained and weighed against each other.
@@ -54,7 +54,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         comments: bool = False,
         model: str = "treecaps",
         preset: str = "default",
-        init_from: str | Path | None = None,
+        init_from: ModelLike | None = None,
         settings: dict[str, Any] | None = None,
         epochs: int | None = None,
         ensemble: int = 1,
@@ -119,7 +119,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             trees,
             [str(label) for label in np.asarray(kept).tolist()],
             preset=preset,
-            init_from=None if self.init_from is None else load(self.init_from),
+            init_from=self.init_from,
             seed=self.seed,
             ensemble=self.ensemble,
             frontend=self.frontend,

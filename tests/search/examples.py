@@ -25,7 +25,7 @@ def copy_programs(folder: Path) -> Path:
 
 
 def update(folder: Path, path: Path, *, functions: bool = True) -> Update:
-    return update_index(folder, path, embedder=embedder(), functions=functions, workers=1)
+    return update_index(folder, path, model=small_model(), functions=functions, workers=1)
 
 
 def open_index(path: Path) -> Index:

@@ -251,7 +251,7 @@ def limit_to_be_killed(connection, *bounds):
     connection.set_progress_handler(step, 20)  # a connection has but one
 
 def index(name):
-    return update_index(folder, name, embedder=embedder, model=model, workers=1)
+    return update_index(folder, name, model=embedder.model, workers=1)
 
 def run_and_be_killed(at):
     global last, steps

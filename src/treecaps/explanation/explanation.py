@@ -19,7 +19,7 @@ from treecaps.explanation.attribution import (
 )
 from treecaps.explanation.perturbation import Dimension, perturb
 from treecaps.inference.classify import Classification, answer, is_empty
-from treecaps.models.trained import TrainedModel
+from treecaps.models.trained import ModelLike, TrainedModel, as_model
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
 from treecaps.syntax.program import Program
@@ -136,7 +136,7 @@ def _nearest_above(parents: list[int], chosen: set[int]) -> list[int]:
 
 
 def explain(
-    model: TrainedModel,
+    model: ModelLike,
     program: Program | Tree | str | Path,
     *,
     label: str | None = None,
@@ -146,12 +146,13 @@ def explain(
     """Tell what of a program leads a model to its answer.
 
     Args:
-        model: A model of treecaps.
+        model: A trained model of treecaps, its folder, or the name of a bundled one.
         program: The program, its tree by the front end of the model, or its file.
         label: The class to explain; the model's best guess by default, also where that is unknown.
         method: How; see ``attribute``. By default gradients, and routing for a large program.
         dimensions: Whether to tell what the numbers of the code capsule stand for; see ``perturb``.
     """
+    model = as_model(model)
     check_answers(model, "classes")
     name = "program"
     if isinstance(program, str | Path):

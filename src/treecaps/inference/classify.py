@@ -14,7 +14,7 @@ from treecaps.errors import Failure, UsageError
 from treecaps.inference.stream import stream
 from treecaps.inference.units import CodeUnit
 from treecaps.models.calibration import UNKNOWN
-from treecaps.models.trained import TrainedModel
+from treecaps.models.trained import ModelLike, TrainedModel, as_model
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import check_answers
@@ -71,7 +71,7 @@ def is_empty(tree: Tree) -> bool:
 
 
 def classify(
-    model: TrainedModel,
+    model: ModelLike,
     programs: Iterable[Program | Failure | str | Path],
     *,
     top: int = 3,
@@ -82,7 +82,7 @@ def classify(
     """Tell the classes of programs, in order; some at a time, so there may be many.
 
     Args:
-        model: What classifies.
+        model: A trained model, its folder, or the name of a bundled one.
         programs: Programs, or files to read; failures pass through.
         top: How many classes to name for each program.
         functions: Whether to tell the class of each function of a program, not of the whole.
@@ -91,6 +91,7 @@ def classify(
     """
     if top < 1:
         raise UsageError(f"cannot name {top} classes; name one or more")
+    model = as_model(model)
     check_answers(model, "classes")
     look = partial(_answer, model, top=top)
     found = stream(model, programs, look, functions=functions, workers=workers, times=times)

@@ -13,7 +13,7 @@ from treecaps.errors import Failure
 from treecaps.inference.stream import stream
 from treecaps.inference.units import CodeUnit
 from treecaps.models.bundled import DEFAULT
-from treecaps.models.trained import TrainedModel, load
+from treecaps.models.trained import ModelLike, as_model
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 
@@ -49,8 +49,8 @@ class Embedder:
         model: A trained model, its folder, or the name of a bundled one.
     """
 
-    def __init__(self, model: TrainedModel | str | Path = DEFAULT) -> None:
-        self.model = model if isinstance(model, TrainedModel) else load(model)
+    def __init__(self, model: ModelLike = DEFAULT) -> None:
+        self.model = as_model(model)
 
     def embed(
         self,

@@ -14,7 +14,7 @@ from treecaps.data.corpus import Corpus
 from treecaps.data.summary import group_failures
 from treecaps.errors import DataError, UsageError
 from treecaps.inference.confusion import count_answers
-from treecaps.models.trained import TrainedModel, spell_parser
+from treecaps.models.trained import ModelLike, as_model, spell_parser
 
 Step = Callable[[float], None]
 """Called now and then with the share done, from 0 to 1."""
@@ -100,15 +100,16 @@ class Evaluation:
         return sorted(found, key=lambda mistake: -mistake[2])
 
 
-def evaluate(model: TrainedModel, corpus: Corpus, *, step: Step | None = None) -> Evaluation:
+def evaluate(model: ModelLike, corpus: Corpus, *, step: Step | None = None) -> Evaluation:
     """Score a model on the labelled programs of a corpus.
 
     Args:
-        model: What is scored.
+        model: A trained model, its folder, or the name of a bundled one.
         corpus: Programs it was not trained on, parsed as it was trained: by ``model.frontend``
             and with ``model.comments``.
         step: Called with the share done.
     """
+    model = as_model(model)
     parsed_by = corpus.about["frontend"], corpus.about["comments"]
     if parsed_by != (model.frontend, model.comments):
         raise UsageError(

@@ -59,6 +59,7 @@ class TrainedModel:
         calibration: What makes probabilities of lengths, and when the answer is unknown.
         card: What made it: data, metrics, versions; plain values for JSON.
         task: The name of the task that it was trained for.
+        folder: Where it was read from or is kept, if anywhere.
     """
 
     members: tuple[Network, ...] = field(repr=False)
@@ -70,6 +71,7 @@ class TrainedModel:
     calibration: Calibration = field(default_factory=Calibration)
     card: dict[str, Any] = field(default_factory=dict, repr=False)
     task: str = "classification"
+    folder: Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for member in self.members:
@@ -205,7 +207,24 @@ class TrainedModel:
             upgrade_card(config["card"]),
             # Models of the first versions do not say.
             config.get("task", "classification" if labels else "similarity"),
+            folder,
         )
+
+
+ModelLike = TrainedModel | str | Path
+"""A trained model, its folder, or the name of one that comes with the package."""
+
+
+def as_model(model: ModelLike) -> TrainedModel:
+    """Return a model as it is, or read it from its folder or by its name."""
+    if isinstance(model, TrainedModel):
+        return model
+    if isinstance(model, str | Path):
+        return load(model)
+    kind = type(model).__name__
+    raise UsageError(
+        f"model is a TrainedModel, its folder or the name of a bundled one, not {kind}"
+    )
 
 
 def load(name: str | Path) -> TrainedModel:

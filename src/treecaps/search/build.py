@@ -17,6 +17,7 @@ from treecaps.inference.embed import Embedder, Vectors
 from treecaps.inference.stream import stream
 from treecaps.inference.units import CodeUnit
 from treecaps.models.bundled import DEFAULT
+from treecaps.models.trained import ModelLike
 from treecaps.search.fingerprint import fingerprint, model_name
 from treecaps.search.index import check_made_by
 from treecaps.search.store import Content, File, Span, Store, content_key, open_to_write
@@ -61,8 +62,7 @@ def update_index(
     folder: str | Path,
     path: str | Path,
     *,
-    model: str | Path = DEFAULT,
-    embedder: Embedder | None = None,
+    model: ModelLike = DEFAULT,
     functions: bool = True,
     max_bytes: int = MAX_BYTES,
     workers: int | None = None,
@@ -74,8 +74,7 @@ def update_index(
     Args:
         folder: Where the programs are.
         path: The file of the index.
-        model: The folder of a trained model, or the name of a bundled one.
-        embedder: That model, if it is loaded already.
+        model: A trained model, its folder, or the name of a bundled one.
         functions: Whether each function gets a vector, or each file.
         max_bytes: The largest file that is taken.
         workers: How many processes parse; as many as there are cores by default.
@@ -88,10 +87,10 @@ def update_index(
     sources = sources or list_sources(folder)
     if not sources.files and not path.exists():
         raise UsageError(f"{folder} holds no programs in a known language: nothing to index")
-    embedder = embedder or Embedder(model)
+    embedder = Embedder(model)
     about = {
         "treecaps": __version__,
-        "model": model_name(model),
+        "model": model_name(embedder.model),
         "fingerprint": fingerprint(embedder),
         "functions": functions,
         "folder": str(folder.resolve()),

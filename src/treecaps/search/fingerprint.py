@@ -6,8 +6,12 @@ from pathlib import Path
 from treecaps.errors import ModelError, SearchError
 from treecaps.hashing import digest
 from treecaps.inference.embed import Embedder
+from treecaps.models.bundled import HOME
 from treecaps.models.settings import to_json
+from treecaps.models.trained import TrainedModel
 from treecaps.syntax.frontends import get_frontend
+
+_UNSAVED = "<unsaved>"
 
 
 def fingerprint(embedder: Embedder) -> str:
@@ -25,13 +29,17 @@ def fingerprint(embedder: Embedder) -> str:
     return digest(json.dumps(made_by, sort_keys=True).encode())
 
 
-def model_name(model: str | Path) -> str:
+def model_name(model: TrainedModel) -> str:
     """Return what finds a model again from any folder: its own, or a bundled one's name."""
-    return str(Path(model).resolve()) if Path(model).exists() else str(model)
+    if model.folder is None:
+        return _UNSAVED
+    return model.folder.name if model.folder.parent == HOME else str(model.folder.resolve())
 
 
 def load_embedder(name: str, index: Path) -> Embedder:
     """Load the model that an index names."""
+    if name == _UNSAVED:
+        raise SearchError(f"the model of {index} was not saved: give its embedder, or index again")
     try:
         return Embedder(name)
     except ModelError as error:

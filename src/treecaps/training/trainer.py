@@ -20,7 +20,7 @@ from treecaps.data.parallel import Change
 from treecaps.errors import TrainingError, UsageError
 from treecaps.models.files import to_json_bytes, write_files
 from treecaps.models.settings import to_json
-from treecaps.models.trained import TrainedModel, spell_parser
+from treecaps.models.trained import ModelLike, TrainedModel, as_model, spell_parser
 from treecaps.syntax.blind import blind
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.rewrite import rewrite
@@ -71,7 +71,7 @@ def train(
     preset: Preset | str = "default",
     model: str = "treecaps",
     task: str = "classification",
-    init_from: TrainedModel | None = None,
+    init_from: ModelLike | None = None,
     seed: int = 0,
     ensemble: int = 1,
     frontend: str = "tree-sitter",
@@ -94,8 +94,9 @@ def train(
         preset: The network and how it is trained, or the name of a preset.
         model: The name of the architecture, where the preset is given by name.
         task: The name of the task, likewise.
-        init_from: A model whose first network all begin with: they know what it does of code, and
-            learn what it does not. It decides what the network is, whatever the preset says.
+        init_from: A trained model, its folder, or the name of a bundled one, whose first network
+            all begin with: they know what it does of code, and learn what it does not. It decides
+            what the network is, whatever the preset says.
         seed: The same data, options and seed give the same model.
         ensemble: How many networks are trained, with ``seed``, ``seed + 1`` and so on.
         frontend: The front end that made the trees, unless they are a corpus.
@@ -127,9 +128,10 @@ def train(
         labels = trees.labels if labels is None else labels
     if labels is None:
         raise UsageError("trees that are no corpus need labels")
-    if init_from:
-        preset = replace(preset, network=init_from.config)
-        parser = init_from.frontend, init_from.comments
+    first = None if init_from is None else as_model(init_from)
+    if first:
+        preset = replace(preset, network=first.config)
+        parser = first.frontend, first.comments
         _compare("the model to begin with is for", parser, (frontend, comments))
 
     def retell(change: Change, what: str) -> TreeTransform:
@@ -153,7 +155,7 @@ def train(
         rewritten=retell(partial(rewrite, seed=seed), "rewriting programs")
         if preset.training.rewrite_probability
         else None,
-        known=init_from.vocabulary if init_from else None,
+        known=first.vocabulary if first else None,
         on_prepare=on_prepare,
     )
     run = {
@@ -163,7 +165,7 @@ def train(
         "network": to_json(preset.network),
         "task": {"task": preset.task.name, **to_json(preset.task)},
         "training": to_json(preset.training),
-        **({"init_from": init_from.fingerprint()} if init_from else {}),
+        **({"init_from": first.fingerprint()} if first else {}),
     }
     card: dict[str, Any] = {
         "use": {
@@ -178,9 +180,7 @@ def train(
         card["command"] = command
     checkpoint = Checkpoint(home / CHECKPOINT, run) if home else None
     check_size(preset, data)
-    training = _Training(
-        preset, data, init_from, home, checkpoint, frontend, comments, card, report
-    )
+    training = _Training(preset, data, first, home, checkpoint, frontend, comments, card, report)
     # What was there before is touched when the data are known to be good, not earlier.
     with claim(home, resume=resume, overwrite=overwrite) if home else nullcontext():
         if home and resume and is_complete(home):
@@ -333,7 +333,8 @@ class _Training:
             }
             for fitting in fittings
         ]
-        return replace(model, card={**self.card, "metrics": metrics, "members": members})
+        card = {**self.card, "metrics": metrics, "members": members}
+        return replace(model, card=card, folder=self.home)
 
     @property
     def _histories(self) -> Histories:

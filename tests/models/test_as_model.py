@@ -1,0 +1,71 @@
+from pathlib import Path
+
+import pytest
+from sklearn.base import clone
+
+import treecaps
+from tests.conftest import EXAMPLES
+from tests.inference.examples import save_small_model, small_model
+from tests.search.examples import copy_programs
+from tests.training.examples import example_labels, example_trees
+from treecaps.errors import SearchError, UsageError
+from treecaps.models.trained import ModelLike, TrainedModel, as_model
+from treecaps.search import Index
+from treecaps.search.build import update_index
+from treecaps.training.presets import apply_settings, get_preset
+
+
+@pytest.fixture(scope="module", params=["object", "folder", "name of the folder"])
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ModelLike:
+    if request.param == "object":
+        return small_model()
+    folder = save_small_model(tmp_path_factory.mktemp("model"))
+    return folder if request.param == "folder" else str(folder)
+
+
+def test_a_model_is_taken_as_an_object_or_by_its_folder(model: ModelLike) -> None:
+    file = EXAMPLES[0]
+    (said,) = treecaps.classify(model, [file], workers=1)
+    (expected,) = treecaps.classify(small_model(), [file], workers=1)
+    assert said == expected
+    assert treecaps.explain(model, file).label
+    assert treecaps.Embedder(model).model.labels == small_model().labels
+    corpus = treecaps.Corpus.build(file.parent.parent, workers=1)
+    assert treecaps.evaluate(model, corpus).programs == len(EXAMPLES)
+
+
+def test_training_begins_with_it(model: ModelLike) -> None:
+    quick = apply_settings(get_preset("default"), {"epochs": 1})
+    found = treecaps.train(example_trees(), example_labels(), preset=quick, init_from=model)
+    assert found.config == as_model(model).config
+    estimator = treecaps.TreeCapsClassifier(init_from=model, epochs=1)
+    copy = clone(estimator).fit(example_trees(), example_labels())
+    assert copy.model_.config == found.config
+
+
+def test_an_index_names_the_model_that_made_it(model: ModelLike, tmp_path: Path) -> None:
+    folder, path = copy_programs(tmp_path / "programs"), tmp_path / "index"
+    update_index(folder, path, model=model, workers=1)
+    if isinstance(model, TrainedModel):
+        with pytest.raises(SearchError, match="was not saved: give its embedder"):
+            Index.open(path)
+    else:
+        assert Index.open(path).model == str(model)
+
+
+def test_bundled_models_have_names() -> None:
+    found = as_model("algorithms")
+    assert as_model(found) is found
+    assert found.folder
+    assert found.folder.name == "algorithms"
+
+
+def test_a_trained_model_knows_its_folder(tmp_path: Path) -> None:
+    quick = apply_settings(get_preset("default"), {"epochs": 1, "channels": 8})
+    found = treecaps.train(example_trees(), example_labels(), preset=quick, folder=tmp_path / "m")
+    assert found.folder == tmp_path / "m" == as_model(tmp_path / "m").folder
+
+
+def test_other_things_are_no_models() -> None:
+    with pytest.raises(UsageError, match=r"model is a TrainedModel, its folder or .* not int"):
+        as_model(3)  # type: ignore[arg-type]
