@@ -171,7 +171,7 @@ def forget(model: TrainedModel) -> TrainedModel:
 
 def score_model(programs: Programs, rows: Rows, label: torch.Tensor, model: TrainedModel) -> float:
     """Return MAP@R of a model's vectors."""
-    vectors = model.embed(model.forest(Selection(programs, rows)))
+    vectors = model.engine.embed(model.forest(Selection(programs, rows)))
     found = map_at_r(torch.from_numpy(vectors), label)
     assert found is not None
     return found

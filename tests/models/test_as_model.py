@@ -69,3 +69,14 @@ def test_a_trained_model_knows_its_folder(tmp_path: Path) -> None:
 def test_other_things_are_no_models() -> None:
     with pytest.raises(UsageError, match=r"model is a TrainedModel, its folder or .* not int"):
         as_model(3)  # type: ignore[arg-type]
+
+
+def test_a_model_has_methods_for_what_it_does() -> None:
+    found, files = small_model(), EXAMPLES[:3]
+    assert list(found.classify(files, top=2)) == list(treecaps.classify(found, files, top=2))
+    assert found.explain(files[0], label="gcd").label == "gcd"
+    one, other = found.embed(files[:1], functions=True), found.embed(files[:1])
+    assert isinstance(embedding := next(other), treecaps.Embedding)
+    assert embedding.function is None
+    assert isinstance(embedding := next(one), treecaps.Embedding)
+    assert embedding.function

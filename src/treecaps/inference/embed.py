@@ -72,7 +72,7 @@ class Embedder:
             stream(
                 self.model,
                 programs,
-                lambda forest: list(self.model.embed(forest)),
+                lambda forest: list(self.model.engine.embed(forest)),
                 functions=functions,
                 workers=workers,
                 times=times,
@@ -81,7 +81,7 @@ class Embedder:
 
     def embed_trees(self, trees: Iterable[Tree]) -> Vectors:
         """Return the vectors of programs that are parsed, ``[B, E]``."""
-        return self.model.embed(self.model.forest(trees))
+        return self.model.engine.embed(self.model.forest(trees))
 
 
 def _embed(

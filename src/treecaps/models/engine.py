@@ -27,7 +27,7 @@ class Engine(Protocol):
         """Return the scores of classes, ``[B, classes]``."""
 
     def embed(self, forest: Forest) -> Floats:
-        """Return embeddings of length 1, ``[B, E]``."""
+        """Return embeddings of length 1, ``[B, E]``: a dot product says how alike two are."""
 
 
 class TorchEngine:

@@ -2,12 +2,12 @@
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import torch
 from safetensors import SafetensorError
@@ -17,7 +17,7 @@ from safetensors.torch import save as save_tensors
 from treecaps._version import __version__
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
-from treecaps.errors import DataError, ModelError, UsageError
+from treecaps.errors import DataError, Failure, ModelError, UsageError
 from treecaps.hashing import digest, digest_parts
 from treecaps.models.architectures import ARCHITECTURES, architecture_of, new_network
 from treecaps.models.bundled import find_model
@@ -29,7 +29,14 @@ from treecaps.models.files import parse_json, read_file, to_json_bytes, write_fi
 from treecaps.models.network import Network
 from treecaps.models.settings import of_json, to_json
 from treecaps.syntax.frontends import FRONTENDS
+from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
+
+if TYPE_CHECKING:
+    from treecaps.explanation.attribution import Method
+    from treecaps.explanation.explanation import Explanation
+    from treecaps.inference.classify import Classification
+    from treecaps.inference.embed import Embedding
 
 FORMAT = 1
 CONFIG, TENSORS, LABELS, VOCABULARY, CARD = (
@@ -100,16 +107,69 @@ class TrainedModel:
         """Return how much speaks for each class, ``[B, classes]``: the members' weighted mean."""
         return self.engine.scores(forest)
 
-    def embed(self, forest: Forest) -> Floats:
-        """Return an embedding of length 1 for each program, ``[B, E]``.
-
-        The dot product of two says how alike their programs are: the members' weighted mean.
-        """
-        return self.engine.embed(forest)
-
     def probabilities(self, forest: Forest) -> Floats:
         """Return the calibrated probability ``[B, classes]`` of each class."""
         return self.calibration.probabilities(self.scores(forest))
+
+    # What uses models stands above them, so it is imported when it is called.
+
+    def classify(
+        self,
+        programs: Iterable[Program | Failure | str | Path],
+        *,
+        top: int = 3,
+        functions: bool = False,
+        workers: int | None = None,
+    ) -> "Generator[Classification | Failure]":
+        """Tell the classes of programs, in order, as ``treecaps.classify`` does.
+
+        Args:
+            programs: Programs, or files to read; failures pass through.
+            top: How many classes to name for each program.
+            functions: Whether to tell the class of each function of a program, not of the whole.
+            workers: How many processes parse; as many as there are cores by default.
+        """
+        from treecaps.inference.classify import classify
+
+        return classify(self, programs, top=top, functions=functions, workers=workers)
+
+    def embed(
+        self,
+        programs: Iterable[Program | Failure | str | Path],
+        *,
+        functions: bool = False,
+        workers: int | None = None,
+    ) -> "Generator[Embedding | Failure]":
+        """Yield the embeddings of programs, in order, as ``treecaps.Embedder`` does.
+
+        Args:
+            programs: Programs, or files to read; failures pass through.
+            functions: Whether each function of a program gets an embedding, not the whole.
+            workers: How many processes parse; as many as there are cores by default.
+        """
+        from treecaps.inference.embed import Embedder
+
+        return Embedder(self).embed(programs, functions=functions, workers=workers)
+
+    def explain(
+        self,
+        program: Program | Tree | str | Path,
+        *,
+        label: str | None = None,
+        method: "Method | None" = None,
+        dimensions: bool = False,
+    ) -> "Explanation":
+        """Tell what of a program leads to its class, as ``treecaps.explain`` does.
+
+        Args:
+            program: The program, its tree by the front end of the model, or its file.
+            label: The class to explain; the best guess by default.
+            method: How; by default gradients, and routing for a large program.
+            dimensions: Whether to tell what the numbers of the code capsule stand for.
+        """
+        from treecaps.explanation.explanation import explain
+
+        return explain(self, program, label=label, method=method, dimensions=dimensions)
 
     def fingerprint(self) -> str:
         """Return a digest of all that answers depend on."""

@@ -228,7 +228,8 @@ class _Report(TrainingFacts):
             return Markup("")
         rows = np.linspace(0, len(self.trees) - 1, count).astype(int).tolist()
         forest = self.model.forest([self.trees[row] for row in rows])
-        capsules = self._code(forest).numpy() if self.classifies else self.model.embed(forest)
+        engine = self.model.engine
+        capsules = self._code(forest).numpy() if self.classifies else engine.embed(forest)
         if np.ptp(capsules, 0).max() == 0:  # programs that are all alike have no places to take
             return Markup("")
         plane = TSNE(init="pca", random_state=0, perplexity=min(30, (count - 1) / 3))

@@ -210,7 +210,7 @@ def _contents(
     results = stream(
         model,
         work.programs(sources.files),
-        lambda forest: list(model.embed(forest)),
+        lambda forest: list(model.engine.embed(forest)),
         functions=functions,
         workers=workers or os.cpu_count() or 1,
     )

@@ -204,7 +204,7 @@ class Similarity(Task):
         """Return MAP@R of the networks together."""
         if not len(examples):
             return model, {}
-        embeddings = torch.from_numpy(model.embed(examples.forest))
+        embeddings = torch.from_numpy(model.engine.embed(examples.forest))
         found = validation_maps(embeddings, examples.label)
         return model, {
             name.replace("val_", "validation_", 1): value
