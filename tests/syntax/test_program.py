@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import treecaps
 from tests.conftest import without_privileges
-from treecaps.errors import ProgramError, UsageError
+from tests.inference.examples import small_model
+from treecaps.errors import Failure, ProgramError, UsageError
 from treecaps.syntax.program import Program, decode
 
 CODE = "int f(void) { return 0; } /* grün */\n"
@@ -147,3 +149,27 @@ def test_an_unreadable_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert Program.read("open.c").text == b"int a;"
         with pytest.raises(ProgramError, match="permission denied"):
             Program.read("closed.c")
+
+
+@pytest.mark.parametrize("code", ["x = 1\n", "int f() {}", "print(1)", "a = b; c", CODE * 999])
+def test_code_in_place_of_a_path_is_told(code: str) -> None:
+    told = r"no such file; if this is code, give Program\.of\(code, language\)"
+    with pytest.raises(ProgramError, match=told) as caught:
+        Program.read(code)
+    assert caught.value.code == "unreadable"
+    with pytest.raises(ProgramError, match=told):
+        treecaps.parse_file(code)
+    with pytest.raises(ProgramError, match=told):
+        treecaps.explain(small_model(), code)
+    (failure,) = treecaps.classify(small_model(), [code], workers=1)
+    assert isinstance(failure, Failure)
+    assert "Program.of" in failure.message
+    assert list(small_model().embed([code], workers=1)) == [failure]
+
+
+def test_paths_may_look_like_code(tmp_path: Path) -> None:
+    path = tmp_path / "copy (1);.c"
+    path.write_text(CODE)
+    assert Program.read(str(path)).text == CODE.encode()
+    with pytest.raises(ProgramError, match=r"^no such file or directory$"):
+        Program.read(path.with_name("copy (2).c"))

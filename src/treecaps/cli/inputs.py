@@ -51,7 +51,7 @@ def read_input(
             return replace(failure, id=path)
         if path == "-":
             return replace(Program.read_stdin(language, max_bytes=max_bytes), id=path)
-        return Program.read(path, language, max_bytes=max_bytes)
+        return Program.read(Path(path), language, id=path, max_bytes=max_bytes)
     except ProgramError as error:
         return Failure(path, error.code, str(error))
 

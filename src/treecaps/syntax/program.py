@@ -2,6 +2,8 @@
 
 import codecs
 import errno
+import os
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_LIKE_CODE = re.compile(r"[\n\r{(;]")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b"))
 
@@ -74,6 +77,11 @@ class Program:
     ) -> "Program":
         """Read a program from a file; its language comes from the name unless given."""
         name = str(path)
+        # Code has no ending either, but to name its language would not help.
+        if isinstance(path, str) and _LIKE_CODE.search(path) and not os.path.lexists(path):
+            raise ProgramError(
+                "unreadable", "no such file; if this is code, give Program.of(code, language)"
+            )
         known = language_named(language) if language else language_of_file(name)
         data = _read_file(path, max_bytes)
         return cls.of(data, known.name, id=id or name, label=label, max_bytes=max_bytes)
