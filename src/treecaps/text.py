@@ -1,8 +1,13 @@
 """Text from elsewhere (file names, labels, code), made fit to be shown."""
 
 import re
+import reprlib
+from collections.abc import Iterable
+from html import escape
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_short = reprlib.Repr()
+_short.maxstring = 22
 
 
 def replace_surrogates(text: str) -> str:
@@ -23,3 +28,24 @@ def to_one_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
+def short_repr(thing: object, *values: object, **facts: object) -> str:
+    """Return a representation of a thing on one short line, with what tells it apart."""
+    named = [f"{name}={_short.repr(value)}" for name, value in facts.items()]
+    return f"{type(thing).__name__}({', '.join([*map(_short.repr, values), *named])})"
+
+
+def to_html(text: str) -> str:
+    """Return text on one line as HTML."""
+    return escape(to_one_line(text))
+
+
+def html_table(title: str, head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table of texts as HTML, for notebooks."""
+
+    def row(tag: str, cells: Iterable[str]) -> str:
+        return f"<tr>{''.join(f'<{tag}>{to_html(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    body = "".join(row("td", cells) for cells in rows)
+    return f"<table><caption>{to_html(title)}</caption>{row('th', head)}{body}</table>"

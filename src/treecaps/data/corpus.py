@@ -28,6 +28,7 @@ from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.languages import LANGUAGES
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
+from treecaps.text import short_repr
 
 FORMAT = 1
 _TREES = "trees.arrow"
@@ -205,6 +206,10 @@ class Corpus(Sequence[Tree]):
         ) as error:
             raise DamagedCorpusError(f"the corpus in {folder} is damaged: {error}") from None
         return cls(about, table, name or folder.name)
+
+    def __repr__(self) -> str:
+        facts = {"trees": len(self), "failed": len(self._failed_rows)}
+        return short_repr(self, self.name, frontend=self.about["frontend"], **facts)
 
     def __len__(self) -> int:
         return len(self._rows)

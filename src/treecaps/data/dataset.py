@@ -20,6 +20,7 @@ from treecaps.hashing import digest, digest_parts
 from treecaps.syntax.languages import language_named, language_of_file
 from treecaps.syntax.program import MAX_BYTES, Program
 from treecaps.syntax.sources import Sources, list_sources
+from treecaps.text import short_repr
 
 _SHAPES = "a folder with one sub-folder per class, .jsonl, .jsonl.gz or .parquet"
 _SETTLED_NS = 2_000_000_000
@@ -55,6 +56,11 @@ class DataSet:
             self.sources = list_sources(self.path, everything=bool(language))
             if not self.sources.files and not self.sources.failures:
                 raise DataError(self._nothing_here())
+
+    def __repr__(self) -> str:
+        files = {"files": len(self.sources.files)} if self._shape == "folder" else {}
+        language = {"language": self.language} if self.language else {}
+        return short_repr(self, str(self.path), **files, **language)
 
     def __iter__(self) -> Iterator[Program | Failure]:
         if self._shape == "folder":

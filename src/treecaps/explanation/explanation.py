@@ -1,6 +1,6 @@
 """``Explanation``: a program, a model's answer, and what of the program leads to it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,6 +25,7 @@ from treecaps.nn.batch import Batch
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import check_answers
+from treecaps.text import short_repr, to_html
 
 _ROUTES = 8
 _SOURCES = 3
@@ -65,11 +66,21 @@ class Explanation:
     answer: Classification
     label: str
     method: Method
-    tree: Tree = field(repr=False)
-    nodes: Contributions = field(repr=False)
-    tokens: Contributions = field(repr=False)
-    routes: tuple[Route, ...] = field(repr=False)
-    dimensions: tuple[Dimension, ...] = field(default=(), repr=False)
+    tree: Tree
+    nodes: Contributions
+    tokens: Contributions
+    routes: tuple[Route, ...]
+    dimensions: tuple[Dimension, ...] = ()
+
+    def __repr__(self) -> str:
+        facts = {"method": self.method, "nodes": len(self.tree)}
+        return short_repr(self, self.answer.id, self.label, **facts)
+
+    def _repr_html_(self) -> str:
+        from treecaps.explanation.terminal import to_markup
+
+        title = f"{self.answer.id}: {self.answer.label}; what adds to {self.label}:"
+        return f"<p>{to_html(title)}</p>{to_markup(self)}"
 
     @property
     def line_of(self) -> "np.ndarray[Any, np.dtype[np.int64]]":

@@ -1,8 +1,10 @@
-"""An explanation for the terminal: the source, coloured by what its tokens add."""
+"""An explanation for terminals and notebooks: the source, coloured by what its tokens add."""
 
 from collections.abc import Iterator
+from io import StringIO
 
 import numpy as np
+from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
@@ -12,6 +14,7 @@ from treecaps.text import to_one_line
 
 _FOR, _AGAINST = (211, 84, 0), (31, 119, 180)
 _WIDEST = 80
+_LINES = 500
 _TAB = 8
 _GROUND = 0.12  # below this share of the strongest token, nothing is coloured
 
@@ -42,6 +45,19 @@ def to_lines(explanation: Explanation, width: int = 9) -> Iterator[Text]:
             column += len(spelled)
         begin += len(line) + 1
         yield shown
+
+
+def to_markup(explanation: Explanation) -> str:
+    """Return the lines as HTML; of a long program, the first."""
+    console = Console(
+        file=StringIO(), record=True, force_terminal=True, color_system="truecolor", soft_wrap=True
+    )
+    lines = list(to_lines(explanation))
+    for line in lines[:_LINES]:
+        console.print(line, highlight=False)
+    if len(lines) > _LINES:
+        console.print(f"{len(lines) - _LINES:,} more lines")
+    return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
 
 def dimension_lines(explanation: Explanation) -> Iterator[str]:

@@ -18,6 +18,7 @@ from treecaps.models.trained import ModelLike, TrainedModel, as_model
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import check_answers
+from treecaps.text import html_table, short_repr
 
 
 class Candidate(NamedTuple):
@@ -56,6 +57,18 @@ class Classification:
     top: tuple[Candidate, ...]
     function: str | None = None
     line: int | None = None
+
+    def __repr__(self) -> str:
+        where = {} if self.function is None else {"function": self.function}
+        return short_repr(
+            self, self.id, self.label, probability=round(self.probability, 3), **where
+        )
+
+    def _repr_html_(self) -> str:
+        where = "" if self.function is None else f", {self.function} in line {self.line}"
+        rows = [(one.label, f"{one.probability:.1%}", f"{one.length:.3f}") for one in self.top]
+        title = f"{self.id}{where}: {self.label}"
+        return html_table(title, ("class", "probability", "length"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -16,6 +16,7 @@ from treecaps.models.bundled import DEFAULT
 from treecaps.models.trained import ModelLike, as_model
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
+from treecaps.text import short_repr
 
 Vectors = NDArray[np.float32]
 
@@ -35,6 +36,10 @@ class Embedding:
     vector: Vectors
     function: str | None = None
     line: int | None = None
+
+    def __repr__(self) -> str:
+        where = {} if self.function is None else {"function": self.function}
+        return short_repr(self, self.id, size=len(self.vector), **where)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -15,6 +15,7 @@ from treecaps.data.summary import group_failures
 from treecaps.errors import DataError, UsageError
 from treecaps.inference.confusion import count_answers
 from treecaps.models.trained import ModelLike, as_model, spell_parser
+from treecaps.text import html_table, short_repr
 
 Step = Callable[[float], None]
 """Called now and then with the share done, from 0 to 1."""
@@ -77,6 +78,22 @@ class Evaluation:
     confusion: tuple[tuple[int, ...], ...]
     ms_per_program: float
     failures: tuple[dict[str, Any], ...]
+
+    def __repr__(self) -> str:
+        scores = {"accuracy": round(self.accuracy, 4), "macro_f1": round(self.macro_f1, 4)}
+        return short_repr(self, **scores, programs=self.programs, classes=len(self.classes))
+
+    def _repr_html_(self) -> str:
+        title = f"accuracy {self.accuracy:.1%}, macro F1 {self.macro_f1:.1%}"
+        rows = [
+            (
+                one.label,
+                *(f"{share:.1%}" for share in (one.precision, one.recall, one.f1)),
+                f"{one.programs:,}",
+            )
+            for one in self.classes
+        ]
+        return html_table(title, ("class", "precision", "recall", "F1", "programs"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -31,6 +31,7 @@ from treecaps.models.settings import of_json, to_json
 from treecaps.syntax.frontends import FRONTENDS
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
+from treecaps.text import short_repr
 
 if TYPE_CHECKING:
     from treecaps.explanation.attribution import Method
@@ -69,20 +70,25 @@ class TrainedModel:
         folder: Where it was read from or is kept, if anywhere.
     """
 
-    members: tuple[Network, ...] = field(repr=False)
+    members: tuple[Network, ...]
     weights: tuple[float, ...]
-    vocabulary: Vocabulary = field(repr=False)
+    vocabulary: Vocabulary
     labels: tuple[str, ...]
     frontend: str = "tree-sitter"
     comments: bool = False
     calibration: Calibration = field(default_factory=Calibration)
-    card: dict[str, Any] = field(default_factory=dict, repr=False)
+    card: dict[str, Any] = field(default_factory=dict)
     task: str = "classification"
-    folder: Path | None = field(default=None, repr=False)
+    folder: Path | None = None
 
     def __post_init__(self) -> None:
         for member in self.members:
             member.eval()
+
+    def __repr__(self) -> str:
+        facts = {"task": self.task, "classes": len(self.labels)}
+        where = {"folder": str(self.folder)} if self.folder else {}
+        return short_repr(self, architecture_of(self.config), **facts, **where)
 
     @property
     def config(self) -> NetworkConfig:

@@ -15,6 +15,7 @@ from treecaps.inference.embed import Embedder
 from treecaps.search.fingerprint import fingerprint, load_embedder
 from treecaps.search.store import File, Span, Store, content_key, open_to_read
 from treecaps.syntax.program import Program
+from treecaps.text import short_repr
 
 Vectors = NDArray[np.float32]
 Step = Callable[[float], None]
@@ -137,6 +138,11 @@ class Index:
     @cached_property
     def _size(self) -> int:
         return sum(len(row.paths) for row in self.rows)
+
+    def __repr__(self) -> str:
+        functions = {"functions": len(self)} if self.functions else {}
+        facts = {"model": self.model, "files": self.files}
+        return short_repr(self, str(self.folder), **facts, **functions)
 
     def __len__(self) -> int:
         return self._size

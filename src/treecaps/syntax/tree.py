@@ -1,20 +1,24 @@
 """``Tree``: a syntax tree as flat arrays, nodes in pre-order."""
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from treecaps.errors import DataError
+from treecaps.text import short_repr, to_html
 
 Ints = NDArray[np.int32]
 
 _ARRAYS = ("kind", "parent", "start", "end", "errors")
 _SHOWN_DEPTH = 40
+_SHOWN_NODES, _SHOWN_WIDTH = 500, 200  # in notebooks
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +41,13 @@ class Tree:
 
     language: str
     frontend: str
-    text: bytes = field(repr=False)
-    kinds: tuple[str, ...] = field(repr=False)
+    text: bytes
+    kinds: tuple[str, ...]
     kind: Ints
-    parent: Ints = field(repr=False)
-    start: Ints = field(repr=False)
-    end: Ints = field(repr=False)
-    errors: Ints = field(repr=False)
+    parent: Ints
+    start: Ints
+    end: Ints
+    errors: Ints
 
     @classmethod
     def build(
@@ -80,6 +84,20 @@ class Tree:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    def __repr__(self) -> str:
+        errors = {"errors": len(self.errors)} if len(self.errors) else {}
+        return short_repr(self, self.language, frontend=self.frontend, nodes=len(self), **errors)
+
+    def _repr_html_(self) -> str:
+        if len(self) <= _SHOWN_NODES:
+            from treecaps.syntax.drawing import to_svg
+
+            # As an image, because the style of a picture in place is that of the whole page.
+            picture = b64encode(to_svg(self).encode("utf-8", "replace")).decode()
+            return f'<img alt="{to_html(repr(self))}" src="data:image/svg+xml;base64,{picture}">'
+        shown = (to_html(line[:_SHOWN_WIDTH]) for line in islice(self.format(), _SHOWN_NODES))
+        return f"<pre>{to_html(repr(self))}\n{chr(10).join(shown)}\n...</pre>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tree):
