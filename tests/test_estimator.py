@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import InputTags, estimator_checks, get_tags
 
 import treecaps
 from tests.conftest import EXAMPLES
@@ -78,6 +79,70 @@ def test_it_is_an_estimator() -> None:
     )
     copy.fit(example_trees(), example_labels())
     assert len(copy.model_.members) == 2
+
+
+class OfNumbers(TreeCapsClassifier):
+    """Takes the rows of numbers of scikit-learn's checks, each as a program that tells them."""
+
+    def _read(self, program: Any, id: str) -> Any:
+        code = "".join(f"x = {'-' * int(value > 0)}y\n" for value in np.ravel(program))
+        return Program.of(code, "python", id=id)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = InputTags()
+        return tags
+
+
+API_CHECKS = [
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_estimator_tags_renamed",
+    "check_valid_tag_types",
+    "check_mixin_order",
+    "check_no_attributes_set_in_init",
+    "check_do_not_raise_errors_in_init_or_set_params",
+    "check_parameters_default_constructible",
+    "check_get_params_invariance",
+    "check_set_params",
+    "check_estimators_unfitted",
+]
+FIT_CHECKS = [
+    "check_fit_score_takes_y",
+    "check_estimators_overwrite_params",
+    "check_dont_overwrite_parameters",
+    "check_estimators_fit_returns_self",
+    "check_readonly_memmap_input",
+    "check_dict_unchanged",
+    "check_fit_check_is_fitted",
+    "check_fit_idempotent",
+    "check_estimators_pickle",
+    "check_classifiers_classes",
+    "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance",
+]
+
+
+@pytest.mark.parametrize("check", API_CHECKS)
+def test_it_passes_the_checks_of_scikit_learn(check: str) -> None:
+    getattr(estimator_checks, check)("TreeCapsClassifier", some())
+
+
+@pytest.mark.parametrize("check", FIT_CHECKS)
+def test_it_passes_the_checks_of_scikit_learn_with_data(check: str) -> None:
+    getattr(estimator_checks, check)("OfNumbers", OfNumbers(settings=SETTINGS, epochs=1))
+
+
+def test_tags_are_those_of_a_classifier_of_texts() -> None:
+    tags = get_tags(some())
+    assert is_classifier(some())
+    assert tags.requires_fit
+    assert tags.no_validation
+    assert not tags.non_deterministic
+    assert tags.target_tags.required
+    assert tags.classifier_tags.multi_class
+    assert (tags.input_tags.one_d_array, tags.input_tags.two_d_array) == (True, False)
+    assert tags.input_tags.string
 
 
 def test_programs_that_cannot_be_parsed_are_left_out_of_fit(tmp_path: Path) -> None:

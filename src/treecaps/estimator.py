@@ -71,12 +71,24 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.ensemble = ensemble
         self.seed = seed
 
-    def fit(
-        self, programs: Sequence[Any], labels: Sequence[Any] | NDArray[Any]
-    ) -> "TreeCapsClassifier":
-        """Train on labelled programs; those that cannot be parsed are left out with a warning."""
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        tags.target_tags.one_d_labels = True
+        tags.no_validation = True  # programs are no array of numbers
+        return tags
+
+    def fit(self, programs: Sequence[Any], y: Sequence[Any] | NDArray[Any]) -> "TreeCapsClassifier":
+        """Train on labelled programs; those that cannot be parsed are left out with a warning.
+
+        Args:
+            programs: The programs.
+            y: The class of each.
+        """
         _refuse_one(programs)
-        labels = _check_labels(labels)
+        labels = _check_labels(y)
         if len(programs) != len(labels):
             raise UsageError(f"{len(programs):,} programs cannot have {len(labels):,} labels")
         if not isinstance(self.settings, Mapping | None):
