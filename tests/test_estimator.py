@@ -118,6 +118,8 @@ FIT_CHECKS = [
     "check_fit_idempotent",
     "check_estimators_pickle",
     "check_classifiers_classes",
+    "check_classifiers_one_label",
+    "check_pipeline_consistency",
     "check_methods_sample_order_invariance",
     "check_methods_subset_invariance",
 ]
