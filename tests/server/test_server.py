@@ -16,7 +16,7 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.conftest import EXAMPLES
+from tests.conftest import EXAMPLES, ROOT
 from tests.inference.examples import small_model
 from tests.server.conftest import PROGRAMS, Running, parse_answer, request, serving
 from treecaps.explanation.explanation import explain
@@ -486,9 +486,9 @@ def test_a_head_is_an_answer_without_its_body(server: Running, path: str) -> Non
 
 
 def test_what_takes_too_long_is_given_up(model_folder: Path) -> None:
-    # The first program waits for a process to begin, which takes longer.
-    with serving("--model", model_folder, "--seconds", "0.01") as server:
-        found = server.post("classify", {"code": "int x;"})
+    hostile = (ROOT / "tests" / "hostile" / "arrows.java").read_text()
+    with serving("--model", model_folder, "--seconds", "0.5") as server:
+        found = server.post("classify", {"code": hostile, "language": "java"})
         assert (found.status_code, found.json()["error"]["code"]) == (503, "timeout")
         assert "--seconds" in found.json()["error"]["message"]
         assert server.get("healthz").status_code == 200

@@ -103,11 +103,10 @@ class Parsers:
                 return await asyncio.wrap_future(self._pool.submit((work, source)))
             except WorkerLostError as lost:
                 if lost.timed_out:
-                    return Failure(
-                        source.id,
-                        "timeout",
-                        f"took longer than {_limit(source, self._seconds):.3g} s to parse",
-                    )
+                    limit = _limit(source, self._seconds)
+                    option = " (--seconds)" if limit == self._seconds else ""
+                    said = f"took longer than {limit:.3g} s to parse{option}"
+                    return Failure(source.id, "timeout", said)
         return Failure(source.id, "crash", "the parser crashed on it")
 
     def _share_kinds(self, unit: CodeUnit) -> CodeUnit:
