@@ -287,7 +287,7 @@ def main() -> None:
         for name, make in TABLES.items():
             place = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end -->)", re.DOTALL)
             if place.search(text):
-                text = place.sub(make().replace("\\", r"\\") + "\n", text)
+                text = place.sub(make().replace("\\", r"\\") + "\n", text, count=1)
                 written.add(name)
         page.write_text(text, encoding="utf-8")
     if missing := set(TABLES) - written:
