@@ -139,7 +139,9 @@ def prepare(
     found = {str(label) for label in labels if label is not None}
     if task.needs_labels and len(found) < 2:
         raise UsageError(f"training needs at least two classes; there is only {min(found)!r}")
-    names = task.classes(found, (str(one) for one in (val[1] if val else ()) if one is not None))
+    val_rows = _labelled(*val, "validation", task) if val else rows[:0]
+    others = {str(label) for label in (val[1] if val else ()) if label is not None}
+    names = task.classes(found, others)
     numbers = {name: number for number, name in enumerate(names)}
     label = _encode(labels, rows, numbers, task)
     facts: dict[str, dict[str, Any]] = {"training": _facts(trees, len(labels) - len(rows))}
@@ -149,7 +151,6 @@ def prepare(
         rows, label = rows[~chosen], label[~chosen]
         facts["validation"] = {"name": "a part of the training data"}
     else:
-        val_rows = _labelled(*val, "validation", task)
         val_trees, val_label = Selection(val[0], val_rows), _encode(val[1], val_rows, numbers, task)
         facts["validation"] = _facts(val[0], len(val[1]) - len(val_rows))
         _note_unknown(val[1], numbers)
