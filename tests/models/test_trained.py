@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from scipy.special import softmax
 
 import treecaps
-from tests.limits import error_of
+from tests.limits import error_of, in_place_of_a_file
 from tests.training.examples import LABELS, example_trees
 from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
@@ -299,15 +299,7 @@ def test_a_damaged_folder_is_refused(
 @pytest.mark.parametrize(
     "name", ["config.json", "model.safetensors", "labels.json", "vocabulary.json"]
 )
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (os.mkfifo, "is a FIFO, not a file"),
-        (lambda path: path.symlink_to("/dev/zero"), "is a device or socket, not a file"),
-        (os.mkdir, "is a folder, not a file"),
-        (lambda path: make_hole(path, 1 << 40), "is larger than"),
-    ],
-)
+@in_place_of_a_file
 def test_anything_but_a_file_of_bounded_size_is_refused_at_once(
     tmp_path: Path, name: str, make: Callable[[Path], None], words: str
 ) -> None:
@@ -317,12 +309,6 @@ def test_anything_but_a_file_of_bounded_size_is_refused_at_once(
     error = error_of(lambda: TrainedModel.load(tmp_path))
     assert isinstance(error, ModelError)
     assert f"cannot read {tmp_path / name}: {words}" in str(error)
-
-
-def make_hole(path: Path, size: int) -> None:
-    """Make a file that seems large and takes no room."""
-    path.touch()
-    os.truncate(path, size)
 
 
 def test_files_of_two_models_do_not_go_together(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.limits import error_of
+from tests.limits import error_of, in_place_of_a_file
 from tests.search.examples import PROGRAMS, copy_programs, open_index, update
 from treecaps.errors import SearchError
 from treecaps.hashing import digest_fields
@@ -85,15 +85,7 @@ def test_what_is_only_written_anew_is_read(path: Path) -> None:
     np.testing.assert_array_equal(index.vectors, expected.vectors)
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (os.mkfifo, "is a FIFO, not a file"),
-        (lambda path: path.symlink_to("/dev/zero"), "is a device or socket, not a file"),
-        (os.mkdir, "is a folder, not a file"),
-        (lambda path: make_hole(path, 1 << 40), "is larger than"),
-    ],
-)
+@in_place_of_a_file
 def test_anything_but_a_file_of_bounded_size_is_refused_at_once(
     tmp_path: Path, make: Callable[[Path], None], words: str
 ) -> None:
@@ -104,12 +96,6 @@ def test_anything_but_a_file_of_bounded_size_is_refused_at_once(
         assert isinstance(error, SearchError)
         assert f"cannot read {path}: {words}" in str(error)
     assert list(tmp_path.iterdir()) == [path]
-
-
-def make_hole(path: Path, size: int) -> None:
-    """Make a file that seems large and takes no room."""
-    path.touch()
-    os.truncate(path, size)
 
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal"])
