@@ -7,6 +7,11 @@ from pathlib import Path
 
 from treecaps._version import __version__
 
+# Taken when the benchmark starts: the next commit may come while it runs.
+_COMMIT = subprocess.run(
+    ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+).stdout.strip()
+
 
 def origin() -> dict[str, str]:
     """Return the command that is running, without where its results go, and the versions."""
@@ -15,12 +20,9 @@ def origin() -> dict[str, str]:
         if option in words:
             place = words.index(option)
             words = words[:place] + words[place + 2 :]
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
     return {
         "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words]),
-        "commit": commit.stdout.strip(),
+        "commit": _COMMIT,
         "treecaps": __version__,
         "python": platform.python_version(),
     }
