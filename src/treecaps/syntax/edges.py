@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from treecaps.syntax.dataflow.visits import Visits
+from treecaps.syntax.dataflow import Walk
 from treecaps.syntax.tree import Tree
 
 EDGES = (
@@ -52,7 +52,7 @@ def find_edges(tree: Tree) -> dict[str, Edges]:
     found["Child"] = np.stack([tree.parent[1:], np.arange(1, len(tree))], 1)
     found["NextToken"] = np.stack([leaves[:-1], leaves[1:]], 1)
     if tree.frontend == FRONTEND and tree.language in LANGUAGES:
-        found |= Visits(tree).edges()
+        found |= Walk(tree).edges()
     return {name: _sort(pairs) for name, pairs in found.items()}
 
 

@@ -110,16 +110,24 @@ class Blocks:
             self.after[other].append(len(self.blocks) - 1)
         return len(self.blocks) - 1
 
+    def enter(self, block: int) -> None:
+        """Go on in a block that has begun already."""
+        self.after[self.here].append(block)
+        self.here = block
+
     def leave(self, target: int | None) -> None:
         """Jump; nothing follows here."""
         if target is not None:
             self.after[self.here].append(target)
         self.here = self.block()
 
+    def text(self, node: int) -> bytes:
+        """Return the source text of a node."""
+        return self.tree.text[self.tree.start[node] : self.tree.end[node]]
+
     def meet(self, node: int, *, read: bool = True, write: bool = False) -> None:
         """Note a variable."""
-        text = self.tree.text[self.tree.start[node] : self.tree.end[node]]
-        use = Use(node, (self.function, text), write)
+        use = Use(node, (self.function, self.text(node)), write)
         self.uses.append(use)
         self.blocks[self.here].append(use)
         guard = self.guard if read else None
