@@ -130,12 +130,8 @@ def _flatten(grammar: _Grammar, tree: tree_sitter.Tree) -> tuple[Ints, Ints]:
         parents: list[int] = []
         starts: list[int] = []
         ends: list[int] = []
-        add_kind, add_parent, add_start, add_end = (
-            kinds.append,
-            parents.append,
-            starts.append,
-            ends.append,
-        )
+        add_kind, add_parent = kinds.append, parents.append
+        add_start, add_end = starts.append, ends.append
         for number in range(first, first + _CHUNK):
             add_kind(kind)
             add_parent(parent)
@@ -171,11 +167,14 @@ def _flatten(grammar: _Grammar, tree: tree_sitter.Tree) -> tuple[Ints, Ints]:
         packed = pack(f"{4 * len(kinds)}i", *kinds, *parents, *starts, *ends)
         chunks.append(np.frombuffer(packed, np.int32).reshape(4, -1))
     columns = chunks[0] if len(chunks) == 1 else np.concatenate(chunks, axis=1)
-    if not broken:
-        return columns, _NOTHING
+    return _name_errors(columns, missing, len(grammar.kinds) - 1) if broken else (columns, _NOTHING)
+
+
+def _name_errors(columns: Ints, missing: list[int], kind: int) -> tuple[Ints, Ints]:
+    """Give the nodes of the kind ERROR its number here; return all errors beside the columns."""
     wrong = columns[0] == _ERROR
     columns = columns.copy()
-    columns[0, wrong] = len(grammar.kinds) - 1
+    columns[0, wrong] = kind
     return columns, np.union1d(missing, np.flatnonzero(wrong)).astype(np.int32)
 
 
