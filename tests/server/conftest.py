@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from tests.conftest import ROOT
@@ -18,6 +20,7 @@ from tests.inference.examples import save_small_model
 from treecaps.search.build import update_index
 
 PROGRAMS = ROOT / "examples" / "programs"
+GCD = PROGRAMS / "gcd" / "gcd.c"
 
 
 @dataclass
@@ -62,6 +65,36 @@ def parse_answer(answer: bytes) -> tuple[int, Any]:
     return int(head.split()[1]), json.loads(body)
 
 
+def program(path: Path) -> dict[str, Any]:
+    return {"code": path.read_text(), "filename": str(path)}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether answers are the same but for the last digits, in which sums differ by their order."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float):
+        return bool(np.isclose(one, other, rtol=1e-4, atol=2e-6))
+    return bool(one == other)
+
+
+def connect(running: Running) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", running.port), timeout=30)
+
+
+def hear(client: socket.socket) -> bytes:
+    """Return all that is answered on a connection."""
+    with client.makefile("rb") as answers:
+        return answers.read()
+
+
+def read_figure(metrics: str, name: str) -> float:
+    (line,) = (line for line in metrics.splitlines() if line.startswith(f"{name} "))
+    return float(line.split()[1])
+
+
 @contextmanager
 def serving(*words: str | Path) -> Iterator[Running]:
     """Start a server on a free port, and end it."""
@@ -90,4 +123,11 @@ def server(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     index = tmp_path_factory.mktemp("index") / "gcd.index"
     update_index(PROGRAMS / "gcd", index, model=model_folder, workers=1)
     with serving("--model", model_folder, "--index", index) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def strict(model_folder: Path) -> Iterator[Running]:
+    words = ("--max-mb", "0.01", "--max-nodes", "50", "--waiting", "1", "--seconds", "3")
+    with serving("--model", model_folder, *words) as running:
         yield running
