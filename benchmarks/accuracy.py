@@ -318,7 +318,7 @@ def measure(options: Any) -> dict[str, Any]:
     members: list[Scores] = []
     learned: list[float] = []
     together: list[Scores] = []
-    curves: dict[str, list[list[float]]] = {}
+    histories: list[list[dict[str, Any]]] = []
     data: Data | None = None
     for seed in options.seeds:
         scores: list[tuple[Scores, Scores]] = []
@@ -335,14 +335,11 @@ def measure(options: Any) -> dict[str, Any]:
                 scores.append((np.mean(found.alone, 0), found.together))
                 members += found.alone
                 learned += found.learned
-                for name in CURVES:
-                    if name in found.histories[0][0]:
-                        curves.setdefault(name, [])
-                        curves[name] += [[epoch[name] for epoch in one] for one in found.histories]
+                histories += found.histories
         single.append(np.mean([one for one, _ in scores], 0))
         together.append(np.mean([several for _, several in scores], 0))
         print(f"seed {seed}: {single[-1]}, together {together[-1]}", file=sys.stderr, flush=True)
-        if not (curves or options.folds):
+        if not (histories or options.folds):
             break  # there is no chance in it
     seeds = options.seeds[: len(single)]
     if members and not options.folds:
@@ -365,12 +362,19 @@ def measure(options: Any) -> dict[str, Any]:
         result |= {"ensemble": options.ensemble, **summarise("ensemble_", together)}
     if learned:
         result["train_accuracy"] = [round(one, 5) for one in learned]
-    if curves:
-        result["curves"] = {
-            name: [round(float(value), 4) for value in np.mean(values, 0)]
-            for name, values in curves.items()
-        }
+    if histories:
+        result["curves"] = mean_curves(histories)
     return result
+
+
+def mean_curves(histories: list[list[dict[str, Any]]]) -> dict[str, list[float]]:
+    """Return the figures of each epoch, the means of all networks."""
+    curves = {
+        name: np.mean([[epoch[name] for epoch in one] for one in histories], 0)
+        for name in CURVES
+        if name in histories[0][0]
+    }
+    return {name: [round(float(value), 4) for value in curve] for name, curve in curves.items()}
 
 
 def summarise(name: str, scores: list[Scores]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from sklearn.metrics import roc_auc_score
 from treecaps.data.corpus import Corpus
 from treecaps.data.forest import Forest
 from treecaps.models.architectures import new_network
+from treecaps.models.network import Network
 from treecaps.models.trained import TrainedModel, load
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import Batch
@@ -142,7 +143,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
     write_picture(figure, path)
 
 
-def main() -> None:
+def parse_options() -> Any:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", type=Path)
     parser.add_argument(
@@ -156,6 +157,57 @@ def main() -> None:
     options = parser.parse_args()
     if bool(options.draw) != bool(options.out) or bool(options.draw) == bool(options.data):
         parser.error("give --data, or --draw and --out")
+    return options
+
+
+def judge_language(
+    language: str, data: Path, model: TrainedModel, untrained: list[Network], most: int
+) -> dict[str, Any]:
+    """Return how well each measure tells dependent statements, in some programs of a language."""
+    (network,) = model.members
+    assert isinstance(network, TreeCaps)
+    corpus = Corpus.build(data / "val.jsonl.gz")
+    judged: dict[str, list[tuple[float, ...]]] = defaultdict(list)
+    pairs = depend = 0
+    for row in np.random.default_rng(0).permutation(len(corpus)).tolist():
+        if len(judged["route together"]) == most:
+            break
+        tree = corpus[row]
+        statement = statements_of(tree)
+        count = int(statement.max()) + 1
+        if corpus.languages[row] != language or not _LEAST <= count <= _MOST:
+            continue
+        upper = np.triu_indices(count, 1)
+        truth = dependent(tree, statement)[upper]
+        if truth.min() == truth.max():
+            continue
+        pairs, depend = pairs + len(truth), depend + int(truth.sum())
+        judged["route together"].append(judge(truth, alike(network, model, tree, statement)[upper]))
+        chance = [
+            judge(truth, alike(other, model, tree, statement)[upper])
+            for other in untrained
+            if isinstance(other, TreeCaps)
+        ]
+        judged["route together, untrained"].append(tuple(np.mean(chance, 0).tolist()))
+        judged["near in the tree"].append(judge(truth, near(tree, statement)[upper]))
+    return {
+        "data": data.name,
+        "programs": len(judged["route together"]),
+        "pairs": pairs,
+        "share_that_depends": round(depend / max(pairs, 1), 4),
+        **{
+            what: {
+                "area": round(float(np.mean(values, 0)[0]), 4),
+                "deviation_of_programs": round(float(np.std(values, 0)[0]), 4),
+                "highest_tenth_that_depends": round(float(np.mean(values, 0)[1]), 4),
+            }
+            for what, values in judged.items()
+        },
+    }
+
+
+def main() -> None:
+    options = parse_options()
     if options.draw:
         check_picture(options.out)
         draw(json.loads(options.draw.read_text(encoding="utf-8")), options.out)
@@ -163,55 +215,16 @@ def main() -> None:
     tune_malloc()
     torch.set_num_threads(1)
     model = load(options.model)
-    (network,) = model.members
-    assert isinstance(network, TreeCaps)
     sizes = (len(model.vocabulary), len(model.labels), len(model.vocabulary.tokens))
     untrained = []
     for seed in options.seeds:
         torch.manual_seed(seed)
-        untrained.append(new_network(network.config, *sizes).eval())
+        untrained.append(new_network(model.config, *sizes).eval())
     result: dict[str, Any] = {"model": options.model, "languages": {}}
     for language, name in DATA.items():
-        corpus = Corpus.build(options.data / name / "val.jsonl.gz")
-        judged: dict[str, list[tuple[float, ...]]] = defaultdict(list)
-        pairs = depend = 0
-        for row in np.random.default_rng(0).permutation(len(corpus)).tolist():
-            if len(judged["route together"]) == options.programs:
-                break
-            tree = corpus[row]
-            statement = statements_of(tree)
-            count = int(statement.max()) + 1
-            if corpus.languages[row] != language or not _LEAST <= count <= _MOST:
-                continue
-            upper = np.triu_indices(count, 1)
-            truth = dependent(tree, statement)[upper]
-            if truth.min() == truth.max():
-                continue
-            pairs, depend = pairs + len(truth), depend + int(truth.sum())
-            judged["route together"].append(
-                judge(truth, alike(network, model, tree, statement)[upper])
-            )
-            chance = [
-                judge(truth, alike(other, model, tree, statement)[upper])
-                for other in untrained
-                if isinstance(other, TreeCaps)
-            ]
-            judged["route together, untrained"].append(tuple(np.mean(chance, 0).tolist()))
-            judged["near in the tree"].append(judge(truth, near(tree, statement)[upper]))
-        result["languages"][language] = {
-            "data": name,
-            "programs": len(judged["route together"]),
-            "pairs": pairs,
-            "share_that_depends": round(depend / max(pairs, 1), 4),
-            **{
-                what: {
-                    "area": round(float(np.mean(values, 0)[0]), 4),
-                    "deviation_of_programs": round(float(np.std(values, 0)[0]), 4),
-                    "highest_tenth_that_depends": round(float(np.mean(values, 0)[1]), 4),
-                }
-                for what, values in judged.items()
-            },
-        }
+        result["languages"][language] = judge_language(
+            language, options.data / name, model, untrained, options.programs
+        )
     result |= origin()
     if options.json:
         print(json.dumps(result, indent=1))

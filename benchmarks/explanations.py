@@ -18,7 +18,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ from origin import origin
 from treecaps.data.bags import Bags, hash_leaves
 from treecaps.data.corpus import Corpus
 from treecaps.data.forest import Forest
-from treecaps.explanation.attribution import METHODS, attribute
+from treecaps.explanation.attribution import METHODS, Method, attribute
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.batch import BagTensors, Batch
@@ -81,6 +81,30 @@ def bag_of(features: NDArray[np.int64]) -> BagTensors:
     return BagTensors.of(Bags(np.array([0, len(distinct)]), distinct, counts))
 
 
+def rank(
+    model: TrainedModel, tree: Tree, label: str, method: Method, seconds: dict[Method, float]
+) -> NDArray[np.int64]:
+    """Return the nodes by what they add to a class, most first; keep the longest that it took."""
+    begun = time.perf_counter()
+    order = np.argsort(-attribute(model, tree, label, method), kind="stable")
+    if len(tree) <= SMALL:
+        seconds[method] = max(seconds[method], time.perf_counter() - begun)
+    return order
+
+
+def summarise(every: list[list[tuple[float, float]]]) -> dict[str, Any]:
+    """Return the mean areas of each seed, with their mean and deviation."""
+    means = np.array([np.mean(rows, 0) for rows in every])
+    return {
+        what: {
+            "seeds": [round(float(one), 4) for one in means[:, place]],
+            "mean": round(float(np.mean(means[:, place])), 4),
+            "deviation": round(float(np.std(means[:, place])), 4),
+        }
+        for place, what in enumerate(("deletion", "insertion"))
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", required=True, type=Path)
@@ -93,7 +117,7 @@ def main() -> None:
     torch.set_num_threads(1)
     corpus, val = (Corpus.build(options.data / f"{part}.jsonl.gz") for part in ("train", "val"))
     preset = apply_settings(get_preset("default"), options.set)
-    kinds = ("random", *METHODS)
+    kinds: tuple[Literal["random"] | Method, ...] = ("random", *METHODS)
     found: dict[str, list[list[tuple[float, float]]]] = {kind: [] for kind in kinds}
     seconds = dict.fromkeys(METHODS, 0.0)
     for seed in options.seeds:
@@ -107,12 +131,8 @@ def main() -> None:
             for row in chosen.tolist():
                 tree, label = val[row], val.labels[row] or ""
                 order = chance.permutation(len(tree))
-                for method in METHODS:
-                    if kind == method:
-                        begun = time.perf_counter()
-                        order = np.argsort(-attribute(model, tree, label, method), kind="stable")
-                        if len(tree) <= SMALL:
-                            seconds[kind] = max(seconds[kind], time.perf_counter() - begun)
+                if kind != "random":
+                    order = rank(model, tree, label, kind, seconds)
                 rows.append(areas(model, tree, label, order))
             found[kind].append(rows)
             print(seed, kind, np.mean(rows, 0), file=sys.stderr, flush=True)
@@ -124,17 +144,7 @@ def main() -> None:
         "settings": options.set,
         "seeds": options.seeds,
         "programs": [len(rows) for rows in found["random"]],
-        "areas": {
-            kind: {
-                what: {
-                    "seeds": [round(float(np.mean(rows, 0)[place]), 4) for rows in every],
-                    "mean": round(float(np.mean([np.mean(r, 0)[place] for r in every])), 4),
-                    "deviation": round(float(np.std([np.mean(r, 0)[place] for r in every])), 4),
-                }
-                for place, what in enumerate(("deletion", "insertion"))
-            }
-            for kind, every in found.items()
-        },
+        "areas": {kind: summarise(every) for kind, every in found.items()},
         "seconds_at_most": {kind: round(most, 3) for kind, most in seconds.items()},
         **origin(),
     }

@@ -65,6 +65,30 @@ def divergences(network: TreeCaps, data: Data) -> dict[str, float]:
     }
 
 
+def score(data: Data, options: Any, seed: int) -> dict[str, float]:
+    """Train a network, and return its accuracies and divergences on held-out programs."""
+    fitting = new_fitting(accuracy.preset_of(options), data, 100 * seed)
+    fitting.begin()
+    while not fitting.finished:
+        figures = fitting.run_epoch(lambda *_: None)
+    assert isinstance(fitting.network, TreeCaps)
+    fitting.network.eval()
+    return {
+        "accuracy": figures["val_accuracy"],
+        "accuracy_blind": figures["val_accuracy_blind"],
+        **divergences(fitting.network, data),
+    }
+
+
+def summarise(found: list[float]) -> dict[str, Any]:
+    """Return the figures of each seed with their mean and deviation."""
+    return {
+        "seeds": [round(one, 5) for one in found],
+        "mean": round(float(np.mean(found)), 4),
+        "deviation": round(float(np.std(found)), 4),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", required=True, type=Path)
@@ -90,21 +114,11 @@ def main() -> None:
     programs = accuracy.Programs.load(options)
     rows: dict[float, list[dict[str, float]]] = {weight: [] for weight in given.weights}
     for seed in given.seeds:
-        ((learn, score),) = accuracy.parts(programs, options, seed)
-        data = accuracy.prepare_part(programs, learn, score, options)
+        ((learn, held_out),) = accuracy.parts(programs, options, seed)
+        data = accuracy.prepare_part(programs, learn, held_out, options)
         for weight in given.weights:
             options.set = [*given.set, f"reconstruction={weight}"]
-            fitting = new_fitting(accuracy.preset_of(options), data, 100 * seed)
-            fitting.begin()
-            while not fitting.finished:
-                figures = fitting.run_epoch(lambda *_: None)
-            assert isinstance(fitting.network, TreeCaps)
-            fitting.network.eval()
-            row = {
-                "accuracy": figures["val_accuracy"],
-                "accuracy_blind": figures["val_accuracy_blind"],
-                **divergences(fitting.network, data),
-            }
+            row = score(data, options, seed)
             print(seed, weight, row, file=sys.stderr, flush=True)
             rows[weight].append(row)
     result: dict[str, Any] = {
@@ -115,14 +129,7 @@ def main() -> None:
         "settings": given.set,
         "seeds": given.seeds,
         "weights": {
-            str(weight): {
-                name: {
-                    "seeds": [round(row[name], 5) for row in found],
-                    "mean": round(float(np.mean([row[name] for row in found])), 4),
-                    "deviation": round(float(np.std([row[name] for row in found])), 4),
-                }
-                for name in found[0]
-            }
+            str(weight): {name: summarise([row[name] for row in found]) for name in found[0]}
             for weight, found in rows.items()
         },
         **origin(),

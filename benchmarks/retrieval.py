@@ -62,7 +62,7 @@ class Programs(Sequence[Tree]):
         return [self[row].text.decode("utf-8", "replace") for row in rows.tolist()]
 
 
-def main() -> None:
+def parse_options() -> Any:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--seeds", type=int, default=1)
@@ -72,7 +72,11 @@ def main() -> None:
     parser.add_argument("--validation", action="store_true", help="score problems 65-80")
     parser.add_argument("--out", type=Path, help="keep the models here")
     parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse_options()
     torch.set_num_threads(1)
     tune_malloc()
     seen, blind = (Programs(options.data, blind=blind) for blind in (False, True))
