@@ -125,7 +125,7 @@ def _parse(data: Path, count: int) -> Callable[[], None]:
 
     frontend = get_frontend()
     programs = [
-        Program.of(row["code"], row["language"], id=row["id"]) for row in _programs(data, count)
+        Program(row["code"], row["language"], id=row["id"]) for row in _programs(data, count)
     ]
 
     def run() -> None:
@@ -159,7 +159,7 @@ def _classify(data: Path, count: int) -> Callable[[], None]:
     torch.set_num_threads(1)
     model = load("algorithms")
     programs = [
-        Program.of(row["code"], row["language"], id=row["id"]) for row in _programs(data, count)
+        Program(row["code"], row["language"], id=row["id"]) for row in _programs(data, count)
     ]
 
     def run() -> None:

@@ -305,7 +305,7 @@ def mutate(chance: random.Random, programs: list[Program]) -> Program:
         for _ in range(chance.choice((1, 1, 1, 2, 4, 8))):
             _change(chance, text, programs)
         try:
-            return Program.of(bytes(text), program.language)
+            return Program(bytes(text), program.language)
         except ProgramError:  # it looks like a binary file now
             continue
 

@@ -86,7 +86,7 @@ class OfNumbers(TreeCapsClassifier):
 
     def _read(self, program: Any, id: str) -> Any:
         code = "".join(f"x = {'-' * int(value > 0)}y\n" for value in np.ravel(program))
-        return Program.of(code, "python", id=id)
+        return Program(code, "python", id=id)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

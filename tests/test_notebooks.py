@@ -102,7 +102,7 @@ def test_answers_and_scores_are_tables(evaluation: treecaps.Evaluation) -> None:
 
 def test_explanations_are_coloured_code() -> None:
     code = EXAMPLES[0].read_text() + "\n" * 600
-    program = treecaps.Program.of(f"/* <script> */\n{code}", "c", id=EVIL)
+    program = treecaps.Program(f"/* <script> */\n{code}", "c", id=EVIL)
     shown = treecaps.explain(small_model(), program)._repr_html_()
     page = Tags(shown)
     assert page.seen == {"p", "pre", "span"}

@@ -4,7 +4,6 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -187,11 +186,11 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     raise UsageError(
                         "source code needs a language: TreeCapsClassifier(language=...)"
                     )
-                program = Program.of(program, self.language)
+                program = Program(program, self.language)
         except ProgramError as error:
             return Failure(id, error.code, str(error))
         if isinstance(program, Program):
-            return replace(program, id=id)
+            return program.replace(id=id)
         if not isinstance(program, Tree):
             kind = type(program).__name__
             raise UsageError(f"a program is text, a Path, a Program or a Tree, not {kind}")

@@ -63,7 +63,7 @@ def test_which_leaf_comes_first_matters() -> None:
 def test_renaming_leaves_the_words_of_what_says_nothing() -> None:
     code = "def f1(x1):\n    return x1 + f1(x1)\n"
     renamed = "def g7(y9):\n    return y9 + g7(y9)\n"
-    blinded = blind(Program.of(code, "python")).text
+    blinded = blind(Program(code, "python")).text
     one, *others = (
         hash_leaves(treecaps.parse_code(text, "python"))[1] for text in (code, renamed, blinded)
     )

@@ -21,10 +21,10 @@ RECORDS: list[dict[str, Any]] = [
     {"code": "fn f() {}", "label": "x", "id": "dir/f.rs", "language": ""},
 ]
 EXPECTED = [
-    Program("one", b"int a;", "c", "x"),
-    Program("line 2", b"a = 1", "python", "2"),
-    Program("7", b"class A {}", "c_sharp"),
-    Program("dir/f.rs", b"fn f() {}", "rust", "x"),
+    Program("int a;", "c", id="one", label="x"),
+    Program("a = 1", "python", id="line 2", label="2"),
+    Program("class A {}", "c_sharp", id="7"),
+    Program("fn f() {}", "rust", id="dir/f.rs", label="x"),
 ]
 
 
@@ -63,7 +63,7 @@ def test_parquet_may_hold_numbers_bytes_and_dictionaries(tmp_path: Path) -> None
     )
     pq.write_table(table, tmp_path / "a.parquet")
     first, second = DataSet(tmp_path / "a.parquet")
-    assert first == Program("row 1", b"int a;", "c", "1")
+    assert first == Program("int a;", "c", id="row 1", label="1")
     assert isinstance(second, Program)
 
 
@@ -74,9 +74,9 @@ def test_a_folder_has_a_class_in_every_sub_folder(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path)
     data = DataSet(tmp_path)
     assert list(data) == [
-        Program("a/deep/er/y.py", b"x", "python", "a"),
-        Program("b/x.c", b"x", "c", "b"),
-        Program("z.java", b"x", "java", None),
+        Program("x", "python", id="a/deep/er/y.py", label="a"),
+        Program("x", "c", id="b/x.c", label="b"),
+        Program("x", "java", id="z.java"),
     ]
     assert data.sources.passed_over == {".md": 1}
     everything = [program.id for program in DataSet(tmp_path, language="c")]
@@ -201,7 +201,9 @@ def test_a_parquet_with_invalid_text_is_read(tmp_path: Path) -> None:
     label = pa.array([b"x\xff"], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"code": invalid, "label": label}), tmp_path / "a.parquet")
     (program,) = DataSet(tmp_path / "a.parquet", language="c")
-    assert program == Program("row 1", "int a; // \ufffd".encode(), "c", "x\ufffd", replaced=1)
+    assert program == Program.from_clean_text(
+        "int a; // \ufffd".encode(), "c", id="row 1", label="x\ufffd", replaced=1
+    )
 
 
 def test_a_damaged_parquet_is_said(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from treecaps.syntax.tree import Tree
 
 def programs(count: int) -> Iterator[Program]:
     for number in range(count):
-        yield Program(str(number), f"int a{number};".encode(), "c")
+        yield Program(f"int a{number};", "c", id=str(number))
 
 
 def parse(source: Iterable[Program | Failure], workers: int) -> pa.Table:
@@ -43,7 +43,7 @@ def test_a_parser_that_crashes_loses_only_its_program(
 
 
 def test_a_program_that_cannot_be_made_blind_fails_alone() -> None:
-    mixed = [Program("x", b"a", "cobol"), *programs(2)]
+    mixed = [Program.from_clean_text(b"a", "cobol", id="x"), *programs(2)]
     batches = parse_in_batches(mixed, "tree-sitter", False, {}, 1, change=blind)
     table = pa.Table.from_batches(list(batches))
     assert table.column("failure_code").to_pylist() == ["unsupported-language", None, None]
@@ -71,7 +71,7 @@ def test_only_a_few_chunks_are_read_ahead(workers: int, monkeypatch: pytest.Monk
 
 
 def test_large_programs_make_small_chunks() -> None:
-    large = [Program(str(number), b"a;" * 100_000, "c") for number in range(4)]
+    large = [Program("a;" * 100_000, "c", id=str(number)) for number in range(4)]
     sizes = [batch.num_rows for batch in parse_in_batches(large, "tree-sitter", False, {}, 1)]
     assert sizes == [1, 1, 1, 1]
 

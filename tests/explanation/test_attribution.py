@@ -164,7 +164,7 @@ def test_other_classes_and_unknown_programs_are_explained_too(model: TrainedMode
 
 def test_an_empty_program_is_not_explained(model: TrainedModel) -> None:
     with pytest.raises(UsageError, match=r"a\.py is empty: there is nothing to explain"):
-        explain(model, Program.of("# gcd\n", "python", id="a.py"), label="gcd")
+        explain(model, Program("# gcd\n", "python", id="a.py"), label="gcd")
 
 
 def test_only_treecaps_is_explained() -> None:

@@ -47,7 +47,7 @@ def test_a_path_bytes_and_standard_input_agree() -> None:
     code = file.read_bytes()
     by_path = run("classify", "--json", file)
     by_input = run("classify", "--json", "-", "--language", "c", stdin=code)
-    (by_bytes,) = classify(load(DEFAULT), [Program.of(code, "c")])
+    (by_bytes,) = classify(load(DEFAULT), [Program(code, "c")])
     assert isinstance(by_bytes, Classification)
     for done in (by_path, by_input):
         assert json.loads(done.stdout)["top"] == by_bytes.to_dict()["top"]

@@ -53,7 +53,7 @@ def test_every_front_end_gives_an_answer_in_time(
 ) -> None:
     text = path.read_bytes()
     languages = sorted(get_frontend(frontend).languages())
-    programs = [Program.of(text, language, id=language) for language in languages]
+    programs = [Program(text, language, id=language) for language in languages]
     begun = time.monotonic()
     results = list(parse_programs(programs, frontend, change=change, workers=2))
     assert time.monotonic() - begun < len(languages) * (2 * LIMIT + 3)
@@ -74,7 +74,7 @@ def test_each_takes_longer_than_the_limit(path: Path) -> None:
 
 
 def test_one_program_that_hangs_costs_the_others_nothing() -> None:
-    good = [Program(str(number), f"int a{number};".encode(), "c") for number in range(300)]
+    good = [Program(f"int a{number};", "c", id=str(number)) for number in range(300)]
     bad = Program.read(HERE / "open-brackets.kt")
     results = list(parse_programs([*good[:200], bad, *good[200:]], "tree-sitter", workers=2))
     assert [isinstance(result, Tree) for result in results] == [True] * 200 + [False] + [True] * 100

@@ -65,7 +65,7 @@ def test_bad_programs_are_results_in_their_place(
     gone = Failure("before", "record", "is no program")
     programs: list[Program | Failure | str | Path] = [
         gone,
-        Program.of("int main() { return 0; }", "c", id="mine"),
+        Program("int main() { return 0; }", "c", id="mine"),
         tmp_path / "none.c",
         str(EXAMPLES[0]),
         tmp_path / "binary.c",
@@ -86,8 +86,8 @@ def test_bad_programs_are_results_in_their_place(
 def test_of_an_empty_program_nothing_is_guessed() -> None:
     model = small_model()
     codes = {"c": "", "python": " \n# gcd\n", "java": "/* gcd */", "go": "// gcd"}
-    empty = [Program.of(code, language) for language, code in codes.items()]
-    full = Program.of("int f() { return 1; }", "c")
+    empty = [Program(code, language) for language, code in codes.items()]
+    full = Program("int f() { return 1; }", "c")
     *results, last = classify(model, [*empty, full], top=2)
     for result in results:
         assert isinstance(result, Classification)
@@ -101,7 +101,7 @@ def test_of_an_empty_program_nothing_is_guessed() -> None:
 
 def test_kinds_that_were_not_in_training_are_no_trouble() -> None:
     model = small_model()
-    program = Program.of("fn f() -> u8 { unsafe { async { loop { yield 1 } } } }", "rust")
+    program = Program("fn f() -> u8 { unsafe { async { loop { yield 1 } } } }", "rust")
     tree = treecaps.parse_code(program.text, "rust")
     assert (model.vocabulary.encode(tree) == 0).any()
     (result,) = classify(model, [program])
@@ -112,7 +112,7 @@ def test_kinds_that_were_not_in_training_are_no_trouble() -> None:
 def test_a_large_file_is_classified() -> None:
     line = "int f{0}(int a) {{ while (a) {{ a = a * {0} + g(a, {0}); }} return a; }}\n"
     code = "".join(map(line.format, range(6000)))
-    (result,) = classify(small_model(), [Program.of(code, "c")])
+    (result,) = classify(small_model(), [Program(code, "c")])
     assert isinstance(result, Classification)
     assert 0 <= result.length <= 1
 
@@ -123,7 +123,7 @@ def test_programs_may_be_without_end() -> None:
     def programs() -> Iterator[Program]:
         nonlocal read
         for read in itertools.count(1):
-            yield Program.of("int a;", "c", id=str(read))
+            yield Program("int a;", "c", id=str(read))
 
     results = classify(small_model(), programs(), top=1, workers=1)
     found = list(itertools.islice(results, 300))

@@ -1,4 +1,5 @@
 import os
+import pickle
 import socket
 from pathlib import Path
 
@@ -35,14 +36,44 @@ def test_other_encodings_keep_what_is_readable() -> None:
 
 def test_marks_may_stand_twice_and_surrogates_count_as_replaced() -> None:
     assert decode(b"\xef\xbb\xbf" * 2 + b"int a;") == (b"int a;", 0)
-    program = Program.of('char *s = "\ud800"; // and a comment', "c")
+    program = Program('char *s = "\ud800"; // and a comment', "c")
     assert program.replaced > 0
     assert b"?" not in program.text
 
 
+def test_a_program_is_a_value() -> None:
+    program = Program(b"a = 1  # \xff", "py", id="a.py", label="x")
+    assert (program.text, program.language) == ("a = 1  # \ufffd".encode(), "python")
+    same = Program("a = 1  # \ufffd", "Python", id="a.py", label="x")
+    assert program != same, "one has a character replaced"
+    assert Program(same.text, "python", id="a.py", label="x") == same
+    assert pickle.loads(pickle.dumps(program)) == program
+    assert len({program, pickle.loads(pickle.dumps(program)), same}) == 2
+    with pytest.raises(AttributeError):
+        program.text = b""  # type: ignore[misc]
+    assert repr(program) == "Program('a.py', language='python', bytes=12, label='x')"
+
+
+def test_a_copy_may_have_another_id_or_text() -> None:
+    program = Program("int a;", "c", label="x")
+    assert program.replace(id="b") == Program("int a;", "c", id="b", label="x")
+    assert program.replace(text=b"") == Program("", "c", label="x")
+
+
+def test_clean_text_is_taken_as_it_is() -> None:
+    program = Program.from_clean_text(b"x", "cobol", id="a", label="b", replaced=3)
+    assert (program.text, program.language, program.replaced) == (b"x", "cobol", 3)
+    assert (program.id, program.label) == ("a", "b")
+
+
+def test_a_path_in_place_of_code_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"not PosixPath; Program\.read\(path\) reads a file"):
+        Program(tmp_path / "a.c", "c")  # type: ignore[arg-type]
+
+
 def test_the_limit_counts_bytes() -> None:
     with pytest.raises(ProgramError, match="larger than"):
-        Program.of("\u4e2d" * 50, "c", max_bytes=100)
+        Program("\u4e2d" * 50, "c", max_bytes=100)
 
 
 def test_replacement_characters_of_the_source_are_not_counted() -> None:
@@ -104,7 +135,7 @@ def test_an_unknown_language_says_what_to_do(tmp_path: Path, name: str) -> None:
 
 def test_an_unknown_language_name_lists_the_known_ones() -> None:
     with pytest.raises(UsageError, match="unknown language 'cobol'; known: c, c_sharp, cpp"):
-        Program.of("x", "cobol")
+        Program("x", "cobol")
 
 
 def test_large_programs_are_refused_unread(tmp_path: Path) -> None:
@@ -114,7 +145,7 @@ def test_large_programs_are_refused_unread(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match=r"larger than 10 MB \(50.0 MB.*--max-mb"):
         Program.read(path)
     with pytest.raises(ProgramError, match="larger than"):
-        Program.of("x" * 100, "c", max_bytes=99)
+        Program("x" * 100, "c", max_bytes=99)
 
 
 def test_what_is_not_a_file_is_said(tmp_path: Path) -> None:
@@ -151,9 +182,11 @@ def test_an_unreadable_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             Program.read("closed.c")
 
 
-@pytest.mark.parametrize("code", ["x = 1\n", "int f() {}", "print(1)", "a = b; c", CODE * 999])
+@pytest.mark.parametrize(
+    "code", ["x = 1\n", "x = 1", "int f() {}", "print(1)", "a = b; c", CODE * 999]
+)
 def test_code_in_place_of_a_path_is_told(code: str) -> None:
-    told = r"no such file; if this is code, give Program\.of\(code, language\)"
+    told = r"no such file; if this is code, give Program\(code, language\)"
     with pytest.raises(ProgramError, match=told) as caught:
         Program.read(code)
     assert caught.value.code == "unreadable"
@@ -163,7 +196,7 @@ def test_code_in_place_of_a_path_is_told(code: str) -> None:
         treecaps.explain(small_model(), code)
     (failure,) = treecaps.classify(small_model(), [code], workers=1)
     assert isinstance(failure, Failure)
-    assert "Program.of" in failure.message
+    assert "Program(code" in failure.message
     assert list(small_model().embed([code], workers=1)) == [failure]
 
 

@@ -23,7 +23,7 @@ SEEDS = range(6)
 
 def ways(code: str, language: str) -> set[str]:
     """All that a small program may become."""
-    program = Program.of(code, language)
+    program = Program(code, language)
     return {rewrite(program, seed).text.decode() for seed in range(60)}
 
 
@@ -240,7 +240,7 @@ def test_c_does_the_same_afterwards(code: str, tmp_path: Path) -> None:
 @settings(max_examples=15)
 def test_any_text_becomes_a_program(language: str, code: str, seed: int) -> None:
     try:
-        program = Program.of(code, language)
+        program = Program(code, language)
     except ProgramError:
         return
     after = rewrite(program, seed)
@@ -250,10 +250,10 @@ def test_any_text_becomes_a_program(language: str, code: str, seed: int) -> None
 
 def test_long_and_deep_programs_take_no_longer_than_their_size() -> None:
     code = "void f() { " + "i++; " * 20_000 + "x += " + "(" * 5000 + "a" + ")" * 5000 + "; }"
-    after = rewrite(Program.of(code, "c"), 0).text
+    after = rewrite(Program(code, "c"), 0).text
     assert 5000 < after.count(b"i += 1; ") < 15_000
     deep = "if (a) {" * 300 + "} else { b(); }" * 300
-    assert b"!(a)" in rewrite(Program.of(deep, "javascript"), 0).text
+    assert b"!(a)" in rewrite(Program(deep, "javascript"), 0).text
 
 
 @pytest.mark.shared
@@ -263,7 +263,7 @@ def test_real_programs_parse_as_well_as_before(shared: Path, data: str) -> None:
         records = [json.loads(line) for line in islice(file, 0, 2400, 20)]
     changed = 0
     for record in records:
-        program = Program.of(record["code"], record["language"])
+        program = Program(record["code"], record["language"])
         after = rewrite(program, 0)
         changed += after.text != program.text
         assert len(PARSER.parse(after).errors) <= len(PARSER.parse(program).errors)

@@ -53,7 +53,7 @@ def test_leaves_whose_kind_is_no_text() -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_no_name_of_a_blind_program_says_anything(path: object) -> None:
     tree = parse_file(str(path))
-    program = blind(Program("", tree.text, tree.language))
+    program = blind(Program(tree.text, tree.language))
     blinded = parse_code(program.text, tree.language)
     words = [text for _, name, text in zip(*leaf_texts(blinded), strict=True) if name]
     assert words

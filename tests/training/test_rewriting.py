@@ -27,7 +27,7 @@ from treecaps.training.trainer import Interrupted, train
 
 def one_by_one(change: Callable[[Program], Program], trees: Sequence[Tree]) -> list[Tree]:
     """Change programs the slow way."""
-    programs = (Program("x", tree.text, tree.language) for tree in trees)
+    programs = (Program(tree.text, tree.language, id="x") for tree in trees)
     return [parse_code(change(each).text, each.language) for each in programs]
 
 

@@ -50,7 +50,7 @@ def read_input(
         if failure:
             return replace(failure, id=path)
         if path == "-":
-            return replace(Program.read_stdin(language, max_bytes=max_bytes), id=path)
+            return Program.read_stdin(language, max_bytes=max_bytes).replace(id=path)
         return Program.read(Path(path), language, id=path, max_bytes=max_bytes)
     except ProgramError as error:
         return Failure(path, error.code, str(error))

@@ -263,12 +263,12 @@ class Corpus(Sequence[Tree]):
     def program(self, index: int) -> Program:
         """Return the program that a tree was made from."""
         tree = self[index]
-        return Program(
-            self.ids[index],
+        return Program.from_clean_text(
             tree.text,
             tree.language,
-            self.labels[index],
-            int(self.replaced[index]),
+            id=self.ids[index],
+            label=self.labels[index],
+            replaced=int(self.replaced[index]),
         )
 
     def _strings(self, column: str) -> list[Any]:

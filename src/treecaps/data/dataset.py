@@ -227,7 +227,7 @@ class DataSet:
             return Failure(where, "record", "has a 'label' that is no text or whole number")
         shown = str(name) if isinstance(name, str | int) else where
         try:
-            return Program.of(
+            return Program(
                 code,
                 self.language or _language_of(language, shown),
                 id=shown,

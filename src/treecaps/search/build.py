@@ -162,7 +162,7 @@ class _Work:
             if program and self._files[name].key not in self._known:
                 self._known.add(self._files[name].key)
                 self.embedded += 1
-                yield replace(program, id=self._files[name].key)
+                yield program.replace(id=self._files[name].key)
 
     def _read(self, name: str) -> Program | None:
         """Read a file, unless it is known to be what it was."""

@@ -148,7 +148,9 @@ def _parse(source: Source, setting: _Setting) -> list[CodeUnit] | Failure:
     language = _language_of(source, setting)
     if isinstance(language, Failure):
         return language
-    program = Program(source.id, source.code.removeprefix(_MARK).encode(), language)
+    program = Program.from_clean_text(
+        source.code.removeprefix(_MARK).encode(), language, id=source.id
+    )
     try:
         tree = loaded_frontend(setting.frontend, setting.comments).parse(program)
     except ProgramError as error:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -103,7 +102,7 @@ def blind(program: Program) -> Program:
         pieces += (tree.text[done:start], new)
         done = end
     pieces.append(tree.text[done:])
-    return replace(program, text=b"".join(pieces))
+    return program.replace(text=b"".join(pieces))
 
 
 def _cuts(tree: Tree) -> Iterator[tuple[int, int, bytes]]:

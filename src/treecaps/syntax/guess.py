@@ -109,7 +109,7 @@ def guess_language(code: str | bytes) -> str:
 
     def amiss(name: str) -> tuple[int, float]:
         try:
-            tree = parser.parse(Program("", head, name))
+            tree = parser.parse(Program.from_clean_text(head, name))
         except ProgramError:  # it took too long
             return len(head), 1.0
         return len(tree.errors) - points[name], tree.error_share

@@ -49,9 +49,7 @@ def parse_code(
     Raises:
         ProgramError: The code cannot be parsed; ``code`` says why in one word.
     """
-    return loaded_frontend(frontend, comments).parse(
-        Program.of(code, language, max_bytes=max_bytes)
-    )
+    return loaded_frontend(frontend, comments).parse(Program(code, language, max_bytes=max_bytes))
 
 
 def loaded_frontend(name: str, comments: bool) -> Frontend:

@@ -8,9 +8,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from treecaps.errors import ProgramError, describe_os_error
+from treecaps.errors import ProgramError, UsageError, describe_os_error
 from treecaps.files import read_regular_file, too_large
-from treecaps.syntax.languages import language_named, language_of_file
+from treecaps.syntax.languages import has_known_ending, language_named, language_of_file
+from treecaps.text import short_repr
 
 MAX_BYTES = 10_000_000
 """The largest program taken by default: far beyond what people write by hand."""
@@ -28,42 +29,75 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False)
 class Program:
-    """One program.
+    """One program: source code and its language.
+
+    The attribute ``text`` is the code as UTF-8, without a byte order mark. Spans of trees count its
+    bytes; for an ordinary UTF-8 file they are offsets into the file. ``replaced`` counts the
+    characters that stand for bytes that were not valid text.
 
     Args:
+        code: The source code, not its path: ``Program.read`` reads a file.
+        language: Its language, by any name that people use (``c#``, ``py``).
         id: Its file name, or its name in a data set.
-        text: The source as UTF-8, without a byte order mark. Spans count its bytes; for an
-            ordinary UTF-8 file they are offsets into the file.
-        language: One of the names in ``LANGUAGES``.
         label: The class it belongs to, where that is known.
-        replaced: How many characters stand for bytes that were not valid text.
+        max_bytes: More code than that is refused.
+
+    Raises:
+        ProgramError: The code is too large, or no text.
     """
 
-    id: str
     text: bytes
     language: str
-    label: str | None = None
-    replaced: int = 0
+    id: str
+    label: str | None
+    replaced: int
 
-    @classmethod
-    def of(
-        cls,
-        code: bytes | str,
+    def __init__(
+        self,
+        code: str | bytes,
         language: str,
         *,
         id: str = "<code>",
         label: str | None = None,
         max_bytes: int = MAX_BYTES,
-    ) -> "Program":
-        """Make a program of source code in a named language."""
+    ) -> None:
+        if not isinstance(code, str | bytes):
+            kind = type(code).__name__
+            raise UsageError(f"code is str or bytes, not {kind}; Program.read(path) reads a file")
         # A lone surrogate is no text: it is let through here and replaced below.
-        data = code.encode("utf-8", "surrogatepass") if isinstance(code, str) else bytes(code)
+        data = code.encode("utf-8", "surrogatepass") if isinstance(code, str) else code
         if len(data) > max_bytes:
             raise _refuse(too_large(len(data), max_bytes))
         text, replaced = decode(data)
-        return cls(id, text, language_named(language).name, label, replaced)
+        name = language_named(language).name
+        vars(self).update(text=text, language=name, id=id, label=label, replaced=replaced)
+
+    @classmethod
+    def from_clean_text(
+        cls,
+        text: bytes,
+        language: str,
+        *,
+        id: str = "<code>",
+        label: str | None = None,
+        replaced: int = 0,
+    ) -> "Program":
+        """Make a program of the text of another, say of a tree, and check nothing again."""
+        program = cls.__new__(cls)
+        vars(program).update(text=text, language=language, id=id, label=label, replaced=replaced)
+        return program
+
+    def replace(self, *, id: str | None = None, text: bytes | None = None) -> "Program":
+        """Return a copy with another id or text; the text is not checked."""
+        given = {"id": id, "text": text}
+        changes = {name: value for name, value in given.items() if value is not None}
+        return self.from_clean_text(**{**vars(self), **changes})
+
+    def __repr__(self) -> str:
+        label = {} if self.label is None else {"label": self.label}
+        return short_repr(self, self.id, language=self.language, bytes=len(self.text), **label)
 
     @classmethod
     def read(
@@ -77,14 +111,13 @@ class Program:
     ) -> "Program":
         """Read a program from a file; its language comes from the name unless given."""
         name = str(path)
-        # Code has no ending either, but to name its language would not help.
-        if isinstance(path, str) and _LIKE_CODE.search(path) and not os.path.lexists(path):
+        if isinstance(path, str) and _may_be_code(path):
             raise ProgramError(
-                "unreadable", "no such file; if this is code, give Program.of(code, language)"
+                "unreadable", "no such file; if this is code, give Program(code, language)"
             )
         known = language_named(language) if language else language_of_file(name)
         data = _read_file(path, max_bytes)
-        return cls.of(data, known.name, id=id or name, label=label, max_bytes=max_bytes)
+        return cls(data, known.name, id=id or name, label=label, max_bytes=max_bytes)
 
     @classmethod
     def read_stdin(cls, language: str | None, *, max_bytes: int = MAX_BYTES) -> "Program":
@@ -96,7 +129,13 @@ class Program:
         if sys.stdin is None:
             raise ProgramError("unreadable", "standard input is closed")
         data = sys.stdin.buffer.read(max_bytes + 1)
-        return cls.of(data, language, id="<stdin>", max_bytes=max_bytes)
+        return cls(data, language, id="<stdin>", max_bytes=max_bytes)
+
+
+def _may_be_code(path: str) -> bool:
+    """Whether somebody gave code for a path: to name its language would not help then."""
+    looks_so = _LIKE_CODE.search(path) or not has_known_ending(path)
+    return bool(looks_so) and not os.path.lexists(path)
 
 
 def decode(data: bytes) -> tuple[bytes, int]:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import cached_property
 from zlib import crc32
 
@@ -142,7 +141,7 @@ def rewrite(program: Program, seed: int) -> Program:
         tree = loaded_frontend("tree-sitter", comments=True).parse(program)
         if len(tree.errors):
             break
-        program = replace(program, text=_splice(tree.text, _cuts(_View(tree), rules, chance)))
+        program = program.replace(text=_splice(tree.text, _cuts(_View(tree), rules, chance)))
     return program
 
 

@@ -206,7 +206,10 @@ def change_trees(
     found = list(trees)
     rows = [row for row, tree in enumerate(found) if tree.language in LANGUAGES]
     parsed = parse_programs(
-        (Program(str(row), found[row].text, found[row].language) for row in rows),
+        (
+            Program.from_clean_text(found[row].text, found[row].language, id=str(row))
+            for row in rows
+        ),
         frontend,
         comments=comments,
         change=change,

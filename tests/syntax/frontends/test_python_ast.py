@@ -31,7 +31,7 @@ match a:
 
 
 def parse(code: str | bytes) -> Tree:
-    return FRONTEND.parse(Program.of(code, "python"))
+    return FRONTEND.parse(Program(code, "python"))
 
 
 def own_kinds(node: ast.AST) -> list[object]:
@@ -157,7 +157,7 @@ def test_odd_escapes_warn_nobody() -> None:
 
 def test_other_languages_are_refused() -> None:
     with pytest.raises(ProgramError, match="the ast front end does not read c ") as caught:
-        FRONTEND.parse(Program.of("int a;", "c"))
+        FRONTEND.parse(Program("int a;", "c"))
     assert caught.value.code == "unsupported-language"
 
 

@@ -68,26 +68,26 @@ def test_spans_count_bytes_of_the_program(ending: str) -> None:
     code = ending.join(
         ["// é€😀", "", "int\tgrün = 1; \f\x01", 'char *s = "é<&>";', "", "int c; // x", "int d;"]
     )
-    tree = FRONTEND.parse(Program.of(code, "c"))
+    tree = FRONTEND.parse(Program(code, "c"))
     assert names(tree) == ["int", "grün", "char", "s", "int", "c", "int", "d"]
     literal = tree.kind_names().index("literal")
     assert tree.token(literal) == "1"
 
 
 def test_mixed_line_ends_keep_their_places() -> None:
-    tree = FRONTEND.parse(Program.of("int a;\r\nint b;\nint c;\r\r\nint d;", "c"))
+    tree = FRONTEND.parse(Program("int a;\r\nint b;\nint c;\r\r\nint d;", "c"))
     assert names(tree) == ["int", "a", "int", "b", "int", "c", "int", "d"]
 
 
 def test_a_delete_character_loses_nothing() -> None:
-    tree = FRONTEND.parse(Program.of("int a;\x7f int b;\x7f\x7f int c;", "c"))
+    tree = FRONTEND.parse(Program("int a;\x7f int b;\x7f\x7f int c;", "c"))
     assert names(tree) == ["int", "a", "int", "b", "int", "c"]
 
 
 @pytest.mark.parametrize("letter", ["\ufffe", "\uffff"])
 def test_what_srcml_cannot_give_back_is_an_error(letter: str) -> None:
     with pytest.raises(ProgramError, match="does not give all of it back") as caught:
-        FRONTEND.parse(Program.of(f"int a; // {letter}\nint b;", "c"))
+        FRONTEND.parse(Program(f"int a; // {letter}\nint b;", "c"))
     assert caught.value.code == "syntax"
 
 
@@ -97,52 +97,52 @@ def test_modules_of_the_current_folder_are_not_run(
     for name in ("struct", "signal", "srcml_caller"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('run by mistake')")
     monkeypatch.chdir(tmp_path)
-    assert len(SrcmlFrontend().parse(Program.of("int a;", "c"))) > 1
+    assert len(SrcmlFrontend().parse(Program("int a;", "c"))) > 1
 
 
 def test_kinds_keep_their_numbers_from_program_to_program() -> None:
-    first = FRONTEND.parse(Program.of("int a;", "c"))
-    second = FRONTEND.parse(Program.of("int b; void f() {}", "c"))
+    first = FRONTEND.parse(Program("int a;", "c"))
+    second = FRONTEND.parse(Program("int b; void f() {}", "c"))
     assert second.kinds[: len(first.kinds)] == first.kinds
 
 
 def test_an_empty_program_is_one_node() -> None:
-    assert FRONTEND.parse(Program.of("", "java")).kind_names() == ["unit"]
+    assert FRONTEND.parse(Program("", "java")).kind_names() == ["unit"]
 
 
 def test_a_crash_of_srcml_is_an_error_and_the_next_program_works() -> None:
     frontend = SrcmlFrontend()
-    frontend.parse(Program.of("int a;", "c"))
+    frontend.parse(Program("int a;", "c"))
     process = frontend._process
     assert process is not None
     process.send_signal(signal.SIGSEGV)
     process.wait()
     with pytest.raises(ProgramError, match="srcML crashed") as caught:
-        frontend.parse(Program.of("int a;", "c"))
+        frontend.parse(Program("int a;", "c"))
     assert caught.value.code == "crash"
-    assert len(frontend.parse(Program.of("int a;", "c"))) > 1
+    assert len(frontend.parse(Program("int a;", "c"))) > 1
 
 
 def test_a_program_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "SECONDS", 0.5)
     frontend = SrcmlFrontend()
     with pytest.raises(ProgramError, match=r"longer than 0.54 s") as caught:
-        frontend.parse(Program.of("x = " + "a<" * 2000, "c"))
+        frontend.parse(Program("x = " + "a<" * 2000, "c"))
     assert caught.value.code == "timeout"
-    assert len(frontend.parse(Program.of("int a;", "c"))) > 1
+    assert len(frontend.parse(Program("int a;", "c"))) > 1
 
 
 def test_deep_nesting_gives_a_tree_or_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "SECONDS", 1.0)
     frontend = SrcmlFrontend()
     with pytest.raises(ProgramError, match=r"srcML|longer than"):
-        frontend.parse(Program.of("int a = " + "(" * 100_000, "c"))
-    assert len(frontend.parse(Program.of("int f() " + "{" * 1000, "c"))) > 1000
+        frontend.parse(Program("int a = " + "(" * 100_000, "c"))
+    assert len(frontend.parse(Program("int f() " + "{" * 1000, "c"))) > 1000
 
 
 def test_the_process_ends_with_its_front_end() -> None:
     frontend = SrcmlFrontend()
-    frontend.parse(Program.of("int a;", "c"))
+    frontend.parse(Program("int a;", "c"))
     process = frontend._process
     assert process is not None
     del frontend
@@ -155,7 +155,7 @@ def test_the_process_ends_when_its_user_is_killed() -> None:
         "from treecaps.syntax.frontends.srcml import SrcmlFrontend\n"
         "from treecaps.syntax.program import Program\n"
         "frontend = SrcmlFrontend()\n"
-        "frontend.parse(Program.of('int a;', 'c'))\n"
+        "frontend.parse(Program('int a;', 'c'))\n"
         "print(frontend._process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -173,7 +173,7 @@ def test_other_languages_are_refused() -> None:
     with pytest.raises(
         ProgramError, match=r"does not read python \(it reads c, c_sharp, cpp, java\)"
     ):
-        FRONTEND.parse(Program.of("x", "python"))
+        FRONTEND.parse(Program("x", "python"))
 
 
 def test_a_missing_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,6 +191,6 @@ def test_a_missing_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -
 @settings(max_examples=60)
 def test_any_input_gives_a_tree_or_an_error(language: str, code: str | bytes) -> None:
     try:
-        FRONTEND.parse(Program.of(code, language)).check()
+        FRONTEND.parse(Program(code, language)).check()
     except ProgramError as error:
         assert error.code in ("binary", "crash", "timeout", "syntax")

@@ -47,7 +47,7 @@ def test_trees_equal_the_parsers_own(path: Path, comments: bool) -> None:
 @pytest.mark.parametrize("comments", [False, True])
 @pytest.mark.parametrize("language", BROKEN)
 def test_broken_code_gives_the_parsers_own_tree_too(language: str, comments: bool) -> None:
-    program = Program.of(BROKEN[language], language)
+    program = Program(BROKEN[language], language)
     tree = FRONTENDS[comments].parse(program)
     tree.check()
     assert rows_of(tree) == own_nodes(program, comments=comments)
@@ -60,23 +60,23 @@ def test_all_thirteen_languages_have_examples() -> None:
 
 
 def test_tsx_is_read() -> None:
-    tree = FRONTENDS[False].parse(Program.of("const a = <b>{x as T}</b>;", "tsx"))
+    tree = FRONTENDS[False].parse(Program("const a = <b>{x as T}</b>;", "tsx"))
     assert "jsx_element" in tree.kind_names()
 
 
 def test_operators_and_keywords_are_nodes_of_their_own_name() -> None:
-    names = FRONTENDS[False].parse(Program.of("if (a + b) return;", "c")).kind_names()
+    names = FRONTENDS[False].parse(Program("if (a + b) return;", "c")).kind_names()
     assert {'"if"', '"+"', '"return"', "if_statement", "binary_expression"} <= set(names)
 
 
 def test_comments_are_nodes_on_request_only() -> None:
-    program = Program.of("// one\nint a; /* two */", "c")
+    program = Program("// one\nint a; /* two */", "c")
     assert "comment" not in FRONTENDS[False].parse(program).kind_names()
     assert FRONTENDS[True].parse(program).kind_names().count("comment") == 2
 
 
 def test_a_missing_token_is_an_error_of_no_length() -> None:
-    tree = FRONTENDS[False].parse(Program.of("int f() { return 1 }", "c"))
+    tree = FRONTENDS[False].parse(Program("int f() { return 1 }", "c"))
     (missing,) = tree.errors.tolist()
     assert tree.kind_names()[missing] == '";"'
     assert tree.start[missing] == tree.end[missing]
@@ -84,13 +84,13 @@ def test_a_missing_token_is_an_error_of_no_length() -> None:
 
 
 def test_an_error_says_how_much_was_lost() -> None:
-    tree = FRONTENDS[False].parse(Program.of("int a; @@@@@ int b;", "c"))
+    tree = FRONTENDS[False].parse(Program("int a; @@@@@ int b;", "c"))
     assert tree.error_share == pytest.approx(5 / 19)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_an_empty_program_is_one_node(language: str) -> None:
-    tree = FRONTENDS[False].parse(Program.of("", language))
+    tree = FRONTENDS[False].parse(Program("", language))
     tree.check()
     assert len(tree) == 1
 
@@ -100,7 +100,7 @@ def test_an_empty_program_is_one_node(language: str) -> None:
 @settings(max_examples=25)
 def test_any_text_gives_the_parsers_own_tree(language: str, code: str) -> None:
     try:
-        program = Program.of(code, language)
+        program = Program(code, language)
     except ProgramError:
         return
     tree = FRONTENDS[False].parse(program)
@@ -113,34 +113,34 @@ def test_any_text_gives_the_parsers_own_tree(language: str, code: str) -> None:
 @settings(max_examples=15)
 def test_any_bytes_give_a_tree_or_an_error(language: str, data: bytes) -> None:
     try:
-        FRONTENDS[False].parse(Program.of(data, language)).check()
+        FRONTENDS[False].parse(Program(data, language)).check()
     except ProgramError as error:
         assert error.code == "binary"
 
 
 @pytest.mark.parametrize(("opening", "least"), [("(", 100_000), ("{", 100_000), ("-", 1)])
 def test_deep_nesting_gives_a_tree(opening: str, least: int) -> None:
-    tree = FRONTENDS[False].parse(Program.of("int a = " + opening * 100_000, "c"))
+    tree = FRONTENDS[False].parse(Program("int a = " + opening * 100_000, "c"))
     assert len(tree) > least
     assert len(list(tree.format())) == len(tree)
 
 
 def test_a_nested_tree_is_as_deep_as_the_code() -> None:
-    tree = FRONTENDS[False].parse(Program.of("a = " + "-" * 100_000 + "1", "python"))
+    tree = FRONTENDS[False].parse(Program("a = " + "-" * 100_000 + "1", "python"))
     assert tree.depth.max() > 100_000
     tree.check()
 
 
 def test_a_line_of_ten_megabytes_gives_a_tree() -> None:
     line = "int a" + " " * 100 + ";"
-    tree = FRONTENDS[False].parse(Program.of(line * (9_900_000 // len(line)), "c"))
+    tree = FRONTENDS[False].parse(Program(line * (9_900_000 // len(line)), "c"))
     assert len(tree) == 1 + 4 * (9_900_000 // len(line))
     assert not len(tree.errors)
 
 
 def test_programs_longer_than_a_chunk_are_whole() -> None:
     count = module._CHUNK  # several chunks of nodes
-    tree = FRONTENDS[False].parse(Program.of("a;" * count, "c"))
+    tree = FRONTENDS[False].parse(Program("a;" * count, "c"))
     assert len(tree) == 1 + 3 * count
     assert np.array_equal(np.flatnonzero(tree.parent == 0), np.arange(1, len(tree), 3))
     tree.check()
@@ -150,6 +150,6 @@ def test_a_program_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(base, "SECONDS", 0.2)
     frontend = TreeSitterFrontend()
     with pytest.raises(ProgramError, match=r"longer than 0.6 s") as caught:
-        frontend.parse(Program.of("x = " + "a<" * 20_000, "cpp"))
+        frontend.parse(Program("x = " + "a<" * 20_000, "cpp"))
     assert caught.value.code == "timeout"
-    assert len(frontend.parse(Program.of("int a;", "cpp"))) > 1
+    assert len(frontend.parse(Program("int a;", "cpp"))) > 1
