@@ -1,6 +1,7 @@
 """What can go wrong, in words for people and codes for programs."""
 
 import errno
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,8 +19,28 @@ FailureCode = Literal[
 ]
 
 
+_FRONTEND = "frontend=tree-sitter"
+_ARGUMENTS = {
+    "too-large": ("max_bytes",),
+    "unknown-language": ("language",),
+    "unsupported-language": (_FRONTEND,),
+    "syntax": (_FRONTEND,),
+    "too-deep": (_FRONTEND,),
+}
+
+
 class TreeCapsError(Exception):
-    """Base of every error that treecaps raises on purpose; its text is one line for people."""
+    """Base of every error that treecaps raises on purpose; its text is one line for people.
+
+    Args:
+        message: What is wrong and what to do next, in the words of the library.
+        arguments: The arguments to change: their names, or ``name=value``. The command line says
+            which of its options these are.
+    """
+
+    def __init__(self, message: str, *, arguments: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.arguments = tuple(arguments)
 
 
 class UsageError(TreeCapsError, ValueError):
@@ -55,7 +76,7 @@ class ProgramError(TreeCapsError):
     """One program that cannot be read or parsed; the others go on."""
 
     def __init__(self, code: FailureCode, message: str) -> None:
-        super().__init__(message)
+        super().__init__(message, arguments=_ARGUMENTS.get(code, ()))
         self.code = code
 
 
@@ -66,6 +87,11 @@ class Failure:
     id: str
     code: str
     message: str
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The arguments to change, as ``TreeCapsError`` has them."""
+        return _ARGUMENTS.get(self.code, ())
 
 
 def describe_os_error(error: OSError) -> str:

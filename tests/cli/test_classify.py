@@ -100,7 +100,7 @@ def test_standard_input_is_read(
     type_in(monkeypatch, code)
     done = run_here(*words)
     assert done.returncode == 1
-    assert "name it with --language" in json.loads(done.stdout)["error"]["message"]
+    assert "name it with language=NAME" in json.loads(done.stdout)["error"]["message"]
     done = run_here(*words, "-")
     assert (done.returncode, done.stdout) == (2, "")
     assert "only once" in done.stderr

@@ -91,7 +91,7 @@ def test_standard_input_is_read() -> None:
     assert json.loads(done.stdout)["tree"]["text"] == "int a;"
     done = run("parse", "-", stdin=b"int a;")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "name it with --language" in done.stderr
+    assert "name it with language=NAME (--language)" in done.stderr
 
 
 def test_json_is_an_object_a_line_and_failures_are_among_them(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_wrong_words_are_said_before_the_work(
         assert message in done.stderr
     assert "does not exist" in run_here("train", nowhere, "--out", out).stderr
     done = run_here("train", nowhere, "--out", two_classes)
-    assert f"{two_classes} holds other files; choose another --out" in done.stderr
+    assert f"{two_classes} holds other files; choose another folder (--out)" in done.stderr
     done = run_here("train", two_classes / "loops", "--out", out)
     assert (done.returncode, "none of the 4 training programs has a label" in done.stderr) == (
         2,

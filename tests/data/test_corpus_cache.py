@@ -55,7 +55,7 @@ def test_without_a_home_the_cache_must_be_named(monkeypatch: pytest.MonkeyPatch)
     for name in ("TREECAPS_CACHE", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError("no home")))
-    with pytest.raises(DataError, match="--cache or TREECAPS_CACHE"):
+    with pytest.raises(DataError, match="cache=FOLDER or TREECAPS_CACHE"):
         default_cache()
 
 
@@ -189,7 +189,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path, own_cache: Path)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
     try:
         with pytest.raises(
-            DataError, match=r"cannot keep the corpus in .*--cache or TREECAPS_CACHE"
+            DataError, match=r"cannot keep the corpus in .*cache=FOLDER or TREECAPS_CACHE"
         ):
             Corpus.build(data, workers=1)
     finally:

@@ -113,7 +113,7 @@ def test_a_given_language_wins(tmp_path: Path) -> None:
         ('{"code": "x", "label": 0.5}', "record", "'label' that is no text or whole"),
         ('{"code": "x", "language": 3}', "record", "'language' that is no text"),
         ('{"code": "x", "language": "cobol"}', "unknown-language", "unknown language 'cobol'"),
-        ('{"code": "x"}', "unknown-language", r"unknown language .*--language"),
+        ('{"code": "x"}', "unknown-language", r"unknown language .*language=NAME"),
         ('{"code": "\\u0000\\u0000\\u0000", "language": "c"}', "binary", "binary"),
         ('{"code": "%s", "language": "c"}' % ("x" * 150), "too-large", "larger than"),
         ('{"code": "%s", "language": "c"}' % ("x" * 9000), "too-large", "longer than any program"),
@@ -224,7 +224,7 @@ def test_other_paths_say_what_is_expected(tmp_path: Path) -> None:
         ("empty", "holds no files"),
         (
             "texts",
-            r"only 1 files in no known language \(1 .txt\); name their language with --language",
+            r"only 1 files in no known language \(1 .txt\); name their language with language=NAME",
         ),
         ("pipe.jsonl", "neither a folder nor a file"),
     ):

@@ -114,7 +114,7 @@ def test_a_port_is_for_one_server(server: Running, model_folder: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"treecaps: error: cannot serve on port {server.port} of 127.0.0.1: address already in use;"
-        " choose another with --port\n"
+        " choose another port (--port)\n"
     )
 
 

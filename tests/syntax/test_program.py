@@ -128,7 +128,7 @@ def test_an_empty_file_is_an_empty_program(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.xyz", "Makefile", "a."])
 def test_an_unknown_language_says_what_to_do(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ProgramError, match=r"unknown language .*--language") as caught:
+    with pytest.raises(ProgramError, match=r"unknown language .*language=NAME") as caught:
         Program.read(tmp_path / name)
     assert caught.value.code == "unknown-language"
 
@@ -142,7 +142,7 @@ def test_large_programs_are_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "a.c"
     with open(path, "wb") as file:
         file.truncate(50_000_000)
-    with pytest.raises(ProgramError, match=r"larger than 10 MB \(50.0 MB.*--max-mb"):
+    with pytest.raises(ProgramError, match=r"larger than 10 MB \(50.0 MB.*max_bytes"):
         Program.read(path)
     with pytest.raises(ProgramError, match="larger than"):
         Program("x" * 100, "c", max_bytes=99)

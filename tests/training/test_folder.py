@@ -23,7 +23,7 @@ def test_what_is_no_file_is_no_model_and_no_state(
     make(tmp_path / name)
     error = error_of(lambda: folder.check(tmp_path, resume=True, overwrite=False))
     assert isinstance(error, UsageError)
-    assert "choose another --out" in str(error)
+    assert "choose another folder" in str(error)
 
 
 @pytest.mark.parametrize("content", ['{"model": []}', '{"model": {}}', "[" * 100_000])

@@ -534,7 +534,7 @@ def test_trouble_with_logs_does_not_stop_a_training(
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     learn(folder=tmp_path / "model")
     before = (tmp_path / "model" / "model.safetensors").read_bytes()
-    with pytest.raises(UsageError, match=r"holds a model; .*--overwrite"):
+    with pytest.raises(UsageError, match=r"holds a model; .*overwrite=True"):
         learn(folder=tmp_path / "model")
     with pytest.raises(UsageError, match="choose one"):
         learn(folder=tmp_path / "model", resume=True, overwrite=True)
@@ -555,7 +555,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
 def test_an_unfinished_training_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(StopError):
         learn(folder=tmp_path, on_epoch=stop_after(1, StopError()))
-    with pytest.raises(UsageError, match="unfinished training; go on with --resume"):
+    with pytest.raises(UsageError, match="unfinished training; go on with resume=True"):
         learn(folder=tmp_path)
 
 

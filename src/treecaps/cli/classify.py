@@ -84,7 +84,7 @@ def command(
                     error = {"code": result.code, "message": result.message}
                     say_json({"id": result.id, "error": error})
                 else:
-                    fail(result.id, result.message)
+                    fail(result.id, result.message, result.arguments)
             elif as_json:
                 say_json(result.to_dict())
             else:

@@ -73,7 +73,7 @@ def command(
             index = Index.open(path)
         for failure in update.failures:
             failed = True
-            fail(str(place / failure.id), failure.message)
+            fail(str(place / failure.id), failure.message, failure.arguments)
     with progress("comparing") as advance:
         groups = find_clones(
             index,

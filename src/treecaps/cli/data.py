@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
+from treecaps.cli.flags import add_flags
 from treecaps.cli.inputs import build_corpus
 from treecaps.cli.options import cache_option, json_option, parser_options, workers_option
 from treecaps.cli.output import add_row, new_table, progress, say_json, say_table
+from treecaps.errors import Failure
 
 _ROWS = 40
 
@@ -116,7 +118,9 @@ def _print_failures(failures: list[dict[str, Any]]) -> None:
         return
     table = new_table("failed", "why", "first", numbers=("failed",))
     for failure in failures[:_ROWS]:
-        add_row(table, f"{failure['programs']:,}", failure["message"], failure["ids"][0])
+        first = Failure(failure["ids"][0], failure["code"], failure["message"])
+        why = add_flags(first.message, first.arguments)
+        add_row(table, f"{failure['programs']:,}", why, first.id)
     say_table(table, len(failures) - _ROWS, "reasons")
 
 

@@ -85,7 +85,7 @@ def command(
                     advance(done[result.id], result.id)
                 if isinstance(result, Failure):
                     failed += 1
-                    fail(result.id, result.message)
+                    fail(result.id, result.message, result.arguments)
                 else:
                     made += 1
                     yield result

@@ -18,6 +18,7 @@ from treecaps.cli.output import (
     say_table,
     tell_more,
 )
+from treecaps.errors import Failure
 
 if TYPE_CHECKING:
     from treecaps.inference.evaluate import Evaluation
@@ -170,7 +171,9 @@ def _print(
         )
     for failure in scores.failures[:_ROWS]:
         others = failure["programs"] - 1
-        fail(failure["ids"][0], failure["message"] + (f" (and {others:,} more)" if others else ""))
+        more = f" (and {others:,} more)" if others else ""
+        first = Failure(failure["ids"][0], failure["code"], failure["message"])
+        fail(first.id, first.message + more, first.arguments)
     if len(scores.failures) > _ROWS:
         note(tell_more(len(scores.failures) - _ROWS, "reasons"))
 

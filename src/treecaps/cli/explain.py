@@ -72,7 +72,7 @@ def command(
         raise UsageError(f"explain takes one program, and {path} is a folder")
     program = read_input(path, None, language, max_bytes)
     if isinstance(program, Failure):
-        raise DataError(f"{path}: {program.message}")
+        raise DataError(f"{path}: {program.message}", arguments=program.arguments)
     found = explain(load(folder), program, label=label, method=method, dimensions=perturb)
     if html:
         from treecaps.rendering.explanation import to_html

@@ -63,7 +63,7 @@ def command(
         say_json(update.to_dict())
     else:
         for failure in update.failures:
-            fail(str(directory / failure.id), failure.message)
+            fail(str(directory / failure.id), failure.message, failure.arguments)
         what = "" if files else f"{update.vectors:,} functions of "
         say(
             f"{out}: {what}{update.files:,} files ({update.added:,} new, {update.changed:,}"

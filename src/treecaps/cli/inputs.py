@@ -86,6 +86,6 @@ def build_corpus(
 def tell_failures(place: Path, corpus: "Corpus") -> None:
     """Tell people of the programs of a data set that failed."""
     for failure in corpus.failures[:_ROWS]:
-        fail(failure.id, failure.message)
+        fail(failure.id, failure.message, failure.arguments)
     if len(corpus.failures) > _ROWS:
         fail(place.name, f"{len(corpus.failures) - _ROWS:,} more programs failed")

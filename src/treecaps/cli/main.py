@@ -9,6 +9,7 @@ from typing import NoReturn
 import click
 
 from treecaps._version import __version__
+from treecaps.cli.flags import add_flags
 from treecaps.cli.output import note
 from treecaps.errors import MissingExtraError, TreeCapsError, describe_os_error
 from treecaps.text import to_one_line
@@ -33,6 +34,16 @@ COMMANDS = {
 
 class _Commands(click.Group):
     """Commands that are imported only when they run, so that --help is instant."""
+
+    running: click.Command | None = None
+    """The command that was chosen."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        found = super().resolve_command(ctx, args)
+        self.running = found[1]
+        return found
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -118,7 +129,7 @@ def main() -> None:
     except TreeCapsError as error:
         if os.environ.get("TREECAPS_TRACEBACK"):
             raise
-        note(f"treecaps: error: {error}")
+        note(f"treecaps: error: {add_flags(str(error), error.arguments, cli.running)}")
         status = 2
     except OSError as error:
         note(f"treecaps: error: cannot write the output: {describe_os_error(error)}")

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import click
 
 from treecaps.chunks import chunked
+from treecaps.cli.flags import add_flags
 from treecaps.syntax.sources import Sources
 from treecaps.text import replace_surrogates, to_one_line
 
@@ -60,8 +61,9 @@ def note_passed_over(folder: str | Path, sources: Sources) -> None:
         note(f"{folder}: passed over {sources.tell_passed_over()}")
 
 
-def fail(name: str, message: str) -> None:
-    """Tell people of one input that failed while the others go on."""
+def fail(name: str, message: str, arguments: Iterable[str] = ()) -> None:
+    """Tell people of one input that failed while the others go on, and which options may help."""
+    message = add_flags(message, arguments)
     error = "error" if os.environ.get("NO_COLOR") else click.style("error", fg="red")
     click.echo(f"{to_one_line(name)}: {error}: {to_one_line(message)}", err=True)
 

@@ -77,7 +77,7 @@ def command(
                     error = {"code": result.code, "message": result.message}
                     say_json({"path": path, "error": error})
                 else:
-                    fail(path, result.message)
+                    fail(path, result.message, result.arguments)
                 continue
             if svg:
                 from treecaps.syntax.drawing import to_svg

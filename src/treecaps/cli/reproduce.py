@@ -107,7 +107,7 @@ def command(
         for number, (cell, found) in enumerate(work.run(cells, tell), 1):
             if isinstance(found, TreeCapsError):
                 failed[cell.name] = f"{cell.name}: {found}"
-                fail(cell.name, str(found))
+                fail(cell.name, str(found), found.arguments)
             else:
                 figures.setdefault((cell.row.name, cell.column.name), []).append(found)
             reasons = map(to_one_line, (*missing.values(), *failed.values()))

@@ -50,7 +50,7 @@ def command(
         raise UsageError("--lines and --functions exclude each other: leave one out")
     program = read_input(file, None, language, max_bytes)
     if isinstance(program, Failure):
-        raise UsageError(f"{file}: {program.message}")
+        raise UsageError(f"{file}: {program.message}", arguments=program.arguments)
     from treecaps.data.parallel import parse_programs
     from treecaps.inference.classify import is_empty
     from treecaps.models.engine import set_num_threads
@@ -63,7 +63,7 @@ def command(
     model = index.embedder.model
     (tree,) = parse_programs([program], model.frontend, comments=model.comments)
     if isinstance(tree, Failure):
-        raise UsageError(f"{file}: {tree.message}")
+        raise UsageError(f"{file}: {tree.message}", arguments=tree.arguments)
     if is_empty(tree):
         raise UsageError(f"{file} is empty: there is nothing to search for")
     names: list[tuple[str, int] | None]

@@ -119,7 +119,8 @@ class Corpus(Sequence[Tree]):
         except OSError as error:
             raise DataError(
                 f"cannot keep the corpus in {home}: {describe_os_error(error)};"
-                " choose another folder with --cache or TREECAPS_CACHE"
+                " choose another folder with cache=FOLDER or TREECAPS_CACHE",
+                arguments=("cache",),
             ) from None
 
     @classmethod
@@ -286,7 +287,8 @@ def default_cache() -> Path:
         return Path.home() / ".cache" / "treecaps"
     except RuntimeError:
         raise DataError(
-            "you have no home folder; name one with --cache or TREECAPS_CACHE"
+            "you have no home folder; name one with cache=FOLDER or TREECAPS_CACHE",
+            arguments=("cache",),
         ) from None
 
 

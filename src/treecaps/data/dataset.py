@@ -55,7 +55,7 @@ class DataSet:
         if self._shape == "folder":
             self.sources = list_sources(self.path, everything=bool(language))
             if not self.sources.files and not self.sources.failures:
-                raise DataError(self._nothing_here())
+                raise self._nothing_here()
 
     def __repr__(self) -> str:
         files = {"files": len(self.sources.files)} if self._shape == "folder" else {}
@@ -108,15 +108,16 @@ class DataSet:
     def _options(self) -> tuple[object, ...]:
         return self._shape, self.language, self.max_bytes, self.sources.failures
 
-    def _nothing_here(self) -> str:
+    def _nothing_here(self) -> DataError:
         passed_over = self.sources.passed_over
-        if passed_over:
-            is_data = any(ending in passed_over for ending in (".jsonl", ".gz", ".parquet"))
-            hint = (
-                "name one of the data files" if is_data else "name their language with --language"
-            )
-            return f"{self.path} holds only {self.sources.tell_passed_over()}; {hint}"
-        return f"{self.path} holds no files; expected {_SHAPES}"
+        if not passed_over:
+            return DataError(f"{self.path} holds no files; expected {_SHAPES}")
+        found = f"{self.path} holds only {self.sources.tell_passed_over()}"
+        if any(ending in passed_over for ending in (".jsonl", ".gz", ".parquet")):
+            return DataError(f"{found}; name one of the data files")
+        return DataError(
+            f"{found}; name their language with language=NAME", arguments=("language",)
+        )
 
     def _read_folder(self) -> Iterator[Program | Failure]:
         yield from self.sources.failures

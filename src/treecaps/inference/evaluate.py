@@ -135,7 +135,7 @@ def evaluate(model: ModelLike, corpus: Corpus, *, step: Step | None = None) -> E
         )
     chosen = [number for number, label in enumerate(corpus.labels) if label is not None]
     if not chosen:
-        raise DataError(_why_nothing(corpus))
+        raise _nothing_to_score(corpus)
     truth = [corpus.labels[number] or "" for number in chosen]
     answers: list[str] = []
     seconds = 0.0
@@ -171,13 +171,15 @@ def evaluate(model: ModelLike, corpus: Corpus, *, step: Step | None = None) -> E
     )
 
 
-def _why_nothing(corpus: Corpus) -> str:
+def _nothing_to_score(corpus: Corpus) -> DataError:
     if len(corpus):
-        return (
+        return DataError(
             f"no program of {corpus.name} has a label to compare with; put the programs of each"
             " class into a sub-folder of its name, or give each row a 'label'"
         )
     first = corpus.failures[0]
-    return (
-        f"all {len(corpus.failures):,} programs of {corpus.name} failed: {first.id} {first.message}"
+    return DataError(
+        f"all {len(corpus.failures):,} programs of {corpus.name} failed:"
+        f" {first.id} {first.message}",
+        arguments=first.arguments,
     )

@@ -121,10 +121,12 @@ def _check_same(store: Store, about: dict[str, Any], embedder: Embedder) -> None
     """Raise ``SearchError`` unless an index is of this folder, kind and model."""
     path, old = store.path, store.about
     if old["folder"] != about["folder"] and Path(old["folder"]).is_dir():
-        raise SearchError(f"{path} is the index of {old['folder']}; choose another file with --out")
+        raise SearchError(
+            f"{path} is the index of {old['folder']}; choose another file", arguments=("path",)
+        )
     if old["functions"] != about["functions"]:
         kind = "functions, not of files" if old["functions"] else "files, not of functions"
-        raise SearchError(f"{path} is an index of {kind}; choose another file with --out")
+        raise SearchError(f"{path} is an index of {kind}; choose another file", arguments=("path",))
     check_made_by(old, embedder, path)
 
 

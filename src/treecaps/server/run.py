@@ -110,11 +110,14 @@ def _listen(host: str, port: int) -> socket.socket:
         # Listening at once, before the model is loaded, keeps others from the port.
         listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except socket.gaierror:
-        raise UsageError(f"{host} is no address of this computer: choose one with --host") from None
+        raise UsageError(
+            f"{host} is no address of this computer: choose another host", arguments=("host",)
+        ) from None
     except OSError as error:
         said = os.strerror(error.errno).lower() if error.errno else str(error)
         raise UsageError(
-            f"cannot serve on port {port} of {host}: {said}; choose another with --port"
+            f"cannot serve on port {port} of {host}: {said}; choose another port",
+            arguments=("port",),
         ) from None
     # Connections take this over: without it, the end of an answer waits 40 ms to be sent.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)

@@ -70,7 +70,7 @@ def language_of_file(name: str) -> Language:
     if found is None:
         shown = f"ending {ending!r}" if ending else "no ending"
         raise ProgramError(
-            "unknown-language", f"unknown language ({shown}); name it with --language"
+            "unknown-language", f"unknown language ({shown}); name it with language=NAME"
         )
     return LANGUAGES[found]
 

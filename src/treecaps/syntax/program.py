@@ -124,7 +124,7 @@ class Program:
         """Read a program from standard input, whose language must be given."""
         if language is None:
             raise ProgramError(
-                "unknown-language", "standard input has no file name; name it with --language"
+                "unknown-language", "standard input has no file name; name it with language=NAME"
             )
         if sys.stdin is None:
             raise ProgramError("unreadable", "standard input is closed")
@@ -197,7 +197,7 @@ def _read_file(path: str | Path, max_bytes: int) -> bytes:
 def _refuse(error: OSError) -> ProgramError:
     if error.errno == errno.EFBIG:
         return ProgramError(
-            "too-large", f"{describe_os_error(error)}; raise the limit with --max-mb"
+            "too-large", f"{describe_os_error(error)}; raise the limit with max_bytes"
         )
     hint = "; pipe it into '-' instead" if error.errno == errno.ESPIPE else ""
     return ProgramError("unreadable", f"{describe_os_error(error)}{hint}")

@@ -2,7 +2,8 @@
 
 import json
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ FORMAT = 1
 STATE = "state.json"
 _OURS = re.compile(r"(\d+-\d+\.safetensors|state\.json)(\.building)?")
 """The names of our files: what else lies in the folder is not ours to remove."""
-_AGAIN = "start again with --overwrite"
+_AGAIN = "start again with overwrite=True"
 
 
 class Checkpoint:
@@ -72,11 +73,12 @@ class Checkpoint:
     def load(self) -> None:
         """Read a state that was saved, and refuse that of another training."""
         path = self.folder / STATE
-        state = parse_json(read_file(path, _AGAIN), path, _AGAIN)
-        if not _is_state(state):
-            raise ModelError(f"{path} is no state of a training; {_AGAIN}")
-        if state.get("format") != FORMAT or state.get("treecaps") != __version__:
-            raise ModelError(f"{path} was written by another version of treecaps; {_AGAIN}")
+        with _may_overwrite():
+            state = parse_json(read_file(path, _AGAIN), path, _AGAIN)
+            if not _is_state(state):
+                raise ModelError(f"{path} is no state of a training; {_AGAIN}")
+            if state.get("format") != FORMAT or state.get("treecaps") != __version__:
+                raise ModelError(f"{path} was written by another version of treecaps; {_AGAIN}")
         refuse_other(self.folder.parent, state.get("run"), self.run)
         self._members = state["members"]
 
@@ -86,13 +88,14 @@ class Checkpoint:
             return False
         record = self._members[number]
         path = self.folder / record["file"]
-        content = read_file(path, _AGAIN)
-        try:
-            if digest(content) != record["checksum"]:
-                raise ValueError  # noqa: TRY301
-            fitting.restore(load(content), record["history"], record["best_epoch"])
-        except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError):
-            raise ModelError(f"{path} is damaged; {_AGAIN}") from None
+        with _may_overwrite():
+            content = read_file(path, _AGAIN)
+            try:
+                if digest(content) != record["checksum"]:
+                    raise ValueError  # noqa: TRY301
+                fitting.restore(load(content), record["history"], record["best_epoch"])
+            except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError):
+                raise ModelError(f"{path} is damaged; {_AGAIN}") from None
         return True
 
     def remove(self) -> None:
@@ -116,6 +119,15 @@ class Checkpoint:
             for path in self.folder.iterdir():
                 if path.name not in named and _OURS.fullmatch(path.name):
                     path.unlink()
+
+
+@contextmanager
+def _may_overwrite() -> Iterator[None]:
+    """Let errors of a state that cannot be used name the argument that helps."""
+    try:
+        yield
+    except ModelError as error:
+        raise ModelError(str(error), arguments=("overwrite",)) from None
 
 
 def holds_state(folder: Path) -> bool:
@@ -174,7 +186,8 @@ def refuse_other(folder: Path, found: Any, run: dict[str, Any]) -> None:
     reason = ", ".join(differing) or "other data"
     raise UsageError(
         f"cannot resume {folder}: it was begun with {reason};"
-        " give the same data and options, or choose another --out"
+        " give the same data and options, or choose another folder",
+        arguments=("folder",),
     )
 
 

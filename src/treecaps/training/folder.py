@@ -20,10 +20,13 @@ _LOCK = ".lock"
 def check(folder: Path, *, resume: bool, overwrite: bool) -> None:
     """Complain if a folder may not be written into, and change nothing."""
     if resume and overwrite:
-        raise UsageError("--resume goes on with what --overwrite throws away; choose one")
+        raise UsageError(
+            "resume=True goes on with what overwrite=True throws away; choose one",
+            arguments=("resume", "overwrite"),
+        )
     try:
         if folder.exists() and not folder.is_dir():
-            raise UsageError(f"{folder} is a file; name a folder with --out")
+            raise UsageError(f"{folder} is a file; name a folder", arguments=("folder",))
         if is_locked(folder / _LOCK):
             raise _busy(folder)
         if folder.is_dir():
@@ -52,7 +55,8 @@ def claim(folder: Path, *, resume: bool, overwrite: bool) -> Iterator[None]:
 
 def _busy(folder: Path) -> UsageError:
     return UsageError(
-        f"another training is writing into {folder}; wait for it, or choose another --out"
+        f"another training is writing into {folder}; wait for it, or choose another folder",
+        arguments=("folder",),
     )
 
 
@@ -70,7 +74,8 @@ def _remove_logs(folder: Path) -> None:
 
 def _cannot_write(folder: Path, error: OSError) -> ModelError:
     return ModelError(
-        f"cannot write into {folder}: {describe_os_error(error)}; choose another --out"
+        f"cannot write into {folder}: {describe_os_error(error)}; choose another folder",
+        arguments=("folder",),
     )
 
 
@@ -85,15 +90,19 @@ def _check_contents(folder: Path, *, resume: bool, overwrite: bool) -> None:
     begun, done = holds_state(folder / CHECKPOINT), _is_model(folder)
     if not begun and (folder / CHECKPOINT / STATE).exists():
         raise UsageError(
-            f"{folder / CHECKPOINT / STATE} is no state of a training; choose another --out"
+            f"{folder / CHECKPOINT / STATE} is no state of a training; choose another folder",
+            arguments=("folder",),
         )
     if not begun and not done:
-        raise UsageError(f"{folder} holds other files; choose another --out")
+        raise UsageError(
+            f"{folder} holds other files; choose another folder", arguments=("folder",)
+        )
     if not resume and not overwrite:
         what = "an unfinished training" if begun else "a model"
-        way = "go on with --resume, " if begun else ""
+        way = "go on with resume=True, " if begun else ""
         raise UsageError(
-            f"{folder} holds {what}; {way}choose another --out, or replace it with --overwrite"
+            f"{folder} holds {what}; {way}choose another folder, or replace it with overwrite=True",
+            arguments=(*(["resume"] if begun else []), "folder", "overwrite"),
         )
 
 

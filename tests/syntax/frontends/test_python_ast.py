@@ -112,7 +112,7 @@ def test_an_empty_program_is_one_node() -> None:
     ],
 )
 def test_python_2_is_recognised(code: str) -> None:
-    with pytest.raises(ProgramError, match=r"this is Python 2.*--frontend tree-sitter") as caught:
+    with pytest.raises(ProgramError, match=r'this is Python 2.*frontend="tree-sitter"') as caught:
         parse(code)
     assert caught.value.code == "syntax"
 
@@ -130,7 +130,7 @@ def test_python_2_is_recognised(code: str) -> None:
     ],
 )
 def test_broken_code_is_refused_with_its_line(code: str) -> None:
-    with pytest.raises(ProgramError, match=r"line 2: (?!.*Python 2).*--frontend tree-sitter"):
+    with pytest.raises(ProgramError, match=r'line 2: (?!.*Python 2).*frontend="tree-sitter"'):
         parse("# first\n" + code)
 
 

@@ -55,9 +55,10 @@ class Frontend(ABC):
         """Return the program's language, or raise if this front end does not read it."""
         if program.language not in self.languages():
             known = ", ".join(sorted(self.languages()))
+            hint = "" if self.name == "tree-sitter" else '; use frontend="tree-sitter"'
             raise ProgramError(
                 "unsupported-language",
-                f"the {self.name} front end does not read {program.language} (it reads {known});"
-                " use --frontend tree-sitter",
+                f"the {self.name} front end does not read {program.language} (it reads {known})"
+                + hint,
             )
         return LANGUAGES[program.language]

@@ -93,14 +93,14 @@ def _parse(text: bytes) -> ast.Module:
             raise ProgramError(
                 "syntax",
                 f"line {error.lineno}: this is Python 2, which Python's own parser refuses;"
-                " use --frontend tree-sitter",
+                ' use frontend="tree-sitter"',
             ) from None
         raise ProgramError(
-            "syntax", f"line {error.lineno}: {message}; --frontend tree-sitter takes broken code"
+            "syntax", f'line {error.lineno}: {message}; frontend="tree-sitter" takes broken code'
         ) from None
     except (RecursionError, MemoryError):
         raise ProgramError(
-            "too-deep", "is nested too deeply for Python's own parser; use --frontend tree-sitter"
+            "too-deep", 'is nested too deeply for Python\'s own parser; use frontend="tree-sitter"'
         ) from None
     except (ValueError, OverflowError) as error:
         raise ProgramError("syntax", f"Python's own parser refuses it: {error}") from None

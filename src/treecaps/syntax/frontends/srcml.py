@@ -60,7 +60,7 @@ class SrcmlFrontend(Frontend):
             complete = False
         if not complete:
             raise ProgramError(
-                "syntax", "srcML does not give all of it back; use --frontend tree-sitter"
+                "syntax", 'srcML does not give all of it back; use frontend="tree-sitter"'
             )
         kind, parent, start, end = (
             np.array(column, np.int32)
@@ -106,7 +106,7 @@ class SrcmlFrontend(Frontend):
         if answer is None:
             if process.returncode == -signal.SIGALRM:
                 raise ProgramError("timeout", describe_timeout(text))
-            raise ProgramError("crash", "srcML crashed on it; use --frontend tree-sitter")
+            raise ProgramError("crash", 'srcML crashed on it; use frontend="tree-sitter"')
         return answer
 
 
