@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 from importlib import import_module
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -13,6 +13,9 @@ from treecaps.cli.flags import add_flags
 from treecaps.cli.output import note
 from treecaps.errors import MissingExtraError, TreeCapsError, describe_os_error
 from treecaps.text import to_one_line
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 COMMANDS = {
     "classify": "Tell which classes programs belong to.",
@@ -31,6 +34,30 @@ COMMANDS = {
     "vectors": "Learn vectors for the kinds of nodes, and look at them.",
 }
 
+ENTRY_POINTS = "treecaps.commands"
+
+log = logging.getLogger("treecaps")
+
+
+def _of_other_packages() -> "dict[str, EntryPoint]":
+    """Return the commands that other packages add; none of them replaces one of treecaps."""
+    from importlib.metadata import entry_points  # not needed by the commands of treecaps
+
+    found = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    return {name: found[name] for name in sorted(found.keys() - COMMANDS.keys())}
+
+
+def _load(entry: "EntryPoint") -> click.Command | None:
+    try:
+        command = entry.load()
+    except Exception as error:  # whatever is wrong with it, the others can be used
+        log.warning("the command %s cannot be loaded: %s", entry.name, error)
+        return None
+    if not isinstance(command, click.Command):
+        log.warning("the command %s cannot be loaded: %s is no command", entry.name, entry.value)
+        return None
+    return command
+
 
 class _Commands(click.Group):
     """Commands that are imported only when they run, so that --help is instant."""
@@ -46,17 +73,26 @@ class _Commands(click.Group):
         return found
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *_of_other_packages()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            entry = _of_other_packages().get(cmd_name)
+            return _load(entry) if entry else None
         command: click.Command = import_module(f"treecaps.cli.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+        if others := _of_other_packages():
+            # Their help would have to be imported, and that may take long.
+            rows = [
+                (name, f"From the package {entry.dist.name if entry.dist else entry.module}.")
+                for name, entry in others.items()
+            ]
+            with formatter.section("Commands of other packages"):
+                formatter.write_dl(rows)
 
 
 class _OneLine(logging.Formatter):
