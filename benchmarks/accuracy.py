@@ -33,17 +33,17 @@ from numpy.typing import NDArray
 from origin import origin
 
 from treecaps.data.corpus import Corpus
-from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
+from treecaps.inputs.base import Floats
+from treecaps.inputs.windows import Windows
 from treecaps.models.architectures import ARCHITECTURES
-from treecaps.models.engine import batches
-from treecaps.models.network import Network, NetworkOutput
+from treecaps.models.torch_engine import TorchEngine
 from treecaps.models.trained import load
 from treecaps.nn.memory import tune_malloc
 from treecaps.syntax.tree import Tree
-from treecaps.training.fittings import new_fitting
 from treecaps.training.prepare import Data, Selection, prepare
 from treecaps.training.presets import Preset, apply_settings, get_preset
+from treecaps.training.trainer import Trainer
 
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -134,7 +134,7 @@ def prepare_part(programs: Programs, learn: Rows, score: Rows, options: Any) -> 
         Selection(trees, learn),
         [labels[row] for row in learn],
         (Selection(trees, score), [labels[row] for row in score]),
-        grow=preset.network.forest,
+        read_trees=preset.read_trees,
         val_share=0,
         seed=0,
         tokens=preset.network.known_tokens,
@@ -149,6 +149,11 @@ def preset_of(options: Any) -> Preset:
     if options.init_from:
         preset = replace(preset, network=load(options.init_from).config)
     return apply_settings(preset, options.set)
+
+
+def nodes_of(preset: Preset) -> str | None:
+    """Return what a network sees of nodes; a linear model has no such option."""
+    return getattr(preset.network, "nodes", None)
 
 
 @dataclass(frozen=True)
@@ -173,35 +178,29 @@ def score_networks(data: Data, options: Any, seed: int) -> Scored:
     preset = preset_of(options)
     init_from = load(options.init_from) if options.init_from else None
     alone, learned, histories = [], [], []
-    total = torch.zeros(len(data.val.forest), len(data.labels))
+    total = np.zeros((len(data.val.inputs), len(data.labels)), np.float32)
 
-    def accuracy(lengths: torch.Tensor) -> Scores:
-        right = (lengths.argmax(1) == data.val.every_label).double()
-        return right.view(-1, len(data.val)).mean(1).numpy()
+    def accuracy(lengths: Floats) -> Scores:
+        right = lengths.argmax(1) == data.val.every_label
+        found: Scores = right.reshape(-1, len(data.val)).mean(1)
+        return found
 
     for member in range(options.ensemble):
-        fitting = new_fitting(preset, data, seed + 1000 * member, init_from)
-        fitting.begin()
-        while not fitting.finished:
-            fitting.run_epoch(lambda *_: None)
+        trainer = Trainer(preset, data, seed + 1000 * member, init_from)
+        trainer.begin()
+        while not trainer.finished:
+            trainer.run_epoch(lambda *_: None)
             if options.verbose:
-                print(fitting.history[-1], file=sys.stderr, flush=True)
-        lengths = answer(fitting.network, data.val.forest)
+                print(trainer.history[-1], file=sys.stderr, flush=True)
+        engine = TorchEngine([trainer.model], [1.0], len(data.labels))
+        lengths = engine.scores(data.val.inputs)
         alone.append(accuracy(lengths))
-        shown = data.train.forest.select(range(len(data.train)))
-        right = answer(fitting.network, shown).argmax(1) == data.train.label
-        learned.append(right.double().mean().item())
+        shown = data.train.inputs.select(range(len(data.train)))
+        right = engine.scores(shown).argmax(1) == data.train.label
+        learned.append(float(right.mean()))
         total += lengths
-        histories.append(fitting.history)
+        histories.append(trainer.history)
     return Scored(alone, accuracy(total), learned, histories)
-
-
-def answer(network: Network, forest: Forest) -> torch.Tensor:
-    """Return what a network says of programs."""
-    network.eval()
-    with torch.no_grad():
-        found: list[NetworkOutput] = [network(batch) for _, batch in batches(forest)]
-    return torch.cat([one.scores for one in found])
 
 
 def select_again(others: Sequence[Tree], seen: Any) -> Selection:
@@ -251,10 +250,10 @@ def score_tokens(programs: Programs, learn: Rows, score: Rows, renamed: bool) ->
 
 
 def count_windows(trees: Both, depth: int) -> Any:
-    forest = Forest.of(trees, Vocabulary.of(trees), (depth,))
-    shape = (len(forest), len(forest.layers[0]))
+    windows = Windows.from_trees(trees, Vocabulary.of(trees), (depth,))
+    shape = (len(windows), len(windows.layers[0]))
     return scipy.sparse.csr_matrix(
-        (forest.count.astype(np.float64), forest.window, forest.offsets), shape
+        (windows.count.astype(np.float64), windows.window, windows.offsets), shape
     )
 
 
@@ -397,7 +396,7 @@ def describe_model(options: Any) -> dict[str, str]:
         if options.svm_tokens == "renamed":
             model += ", trained on blind programs too"
     else:
-        nodes = preset_of(options).network.nodes
+        nodes = nodes_of(preset_of(options))
         model = f"{options.model}, preset {options.preset}"
         if options.init_from:
             model += f", begun with the model {options.init_from.name}"

@@ -30,7 +30,7 @@ from treecaps.models.bundled import HOME
 from treecaps.models.trained import TrainedModel
 from treecaps.nn.memory import tune_malloc
 from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.trainer import train
+from treecaps.training.train import train
 
 OTHERS = ("java-sort", "python-algorithms", "cross-language")
 MODELS: dict[str, tuple[str, ...]] = {
@@ -116,7 +116,7 @@ def add_scores(name: str, folder: Path, data: Path) -> None:
     )
     guesses = [
         [model.labels[number] for number in lengths.argmax(1).tolist()]
-        for lengths in (model.scores(model.forest(corpus)) for corpus in (val, blind))
+        for lengths in (model.scores(model.read_trees(corpus)) for corpus in (val, blind))
     ]
     rows = [
         {"program": program, "language": language, "label": label, "as is": one, "blind": other}

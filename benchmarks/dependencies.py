@@ -30,12 +30,11 @@ from origin import origin
 from sklearn.metrics import roc_auc_score
 
 from treecaps.data.corpus import Corpus
-from treecaps.data.forest import Forest
-from treecaps.models.architectures import new_network
+from treecaps.inputs.windows_and_bags import WindowsAndBags
+from treecaps.models.architectures import new_model
 from treecaps.models.network import Network
 from treecaps.models.trained import TrainedModel, load
 from treecaps.models.treecaps import TreeCaps
-from treecaps.nn.batch import Batch
 from treecaps.nn.memory import tune_malloc
 from treecaps.rendering.pictures import check_picture, write_picture
 from treecaps.syntax.edges import find_edges
@@ -84,9 +83,9 @@ def dependent(tree: Tree, statement: NDArray[np.int64]) -> Matrix:
 def alike(network: TreeCaps, model: TrainedModel, tree: Tree, statement: Any) -> Matrix:
     """Return the cosines of what statements have to do with the static capsules."""
     config = network.config
-    forest, rows = Forest.with_rows(tree, model.vocabulary, config.depths, bags=config.bags)
-    (shares,), _ = network.routes(Batch.of(forest))
-    each = shares.double().numpy()[rows] / forest.count[rows, None]
+    program, rows = WindowsAndBags.with_rows(tree, model.vocabulary, config.depths, config.feature)
+    shares = network.find_routes(program).windows.astype(np.float64)
+    each = shares[rows] / program.windows.count[rows, None]
     parts = np.zeros((int(statement.max()) + 1, each.shape[1]))
     np.add.at(parts, statement, each)
     parts /= np.maximum(np.linalg.norm(parts, axis=1, keepdims=True), 1e-12)
@@ -219,7 +218,7 @@ def main() -> None:
     untrained = []
     for seed in options.seeds:
         torch.manual_seed(seed)
-        untrained.append(new_network(model.config, *sizes).eval())
+        untrained.append(new_model(model.config, *sizes).eval())
     result: dict[str, Any] = {"model": options.model, "languages": {}}
     for language, name in DATA.items():
         result["languages"][language] = judge_language(

@@ -10,7 +10,7 @@ Measures on the programs of a data set, with the options of the preset ``paper``
 - with ``--epoch``, one epoch over the whole data set, in a process of its own.
 
 What the naive side prepares (who is in whose window) is not counted; what the engine prepares
-(``Forest.of`` for classification, ``Forest.select`` for training) is.
+(``from_trees`` for classification, ``select`` for training) is.
 """
 
 import argparse
@@ -33,11 +33,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # for the naive network
 from tests.naive import naive_forward, nodes_of
 
 from treecaps.data.corpus import Corpus
-from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
-from treecaps.models.treecaps import Capsules, TreeCaps, TreeCapsConfig
-from treecaps.nn.batch import Batch
+from treecaps.inputs.windows import Windows
+from treecaps.inputs.windows_and_bags import WindowsAndBags
+from treecaps.models.treecaps import Capsules, TreeCaps
+from treecaps.models.treecaps_config import TreeCapsConfig
 from treecaps.nn.memory import tune_malloc
+from treecaps.nn.tensors import to_tensors
 from treecaps.reproduction.memory import forget_peak, peak
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import get_preset
@@ -53,7 +55,7 @@ def compare(corpus: Corpus, preset: str, rounds: int) -> dict[str, Any]:
     assert isinstance(config, TreeCapsConfig)
     labels = sorted({label or "" for label in corpus.labels})
     vocabulary = Vocabulary.of(corpus)
-    forest = Forest.of(corpus, vocabulary, config.depths)
+    programs = WindowsAndBags.from_trees(corpus, vocabulary, config.depths)
     torch.manual_seed(0)
     network = TreeCaps(config, len(vocabulary), len(labels))
     rng = np.random.default_rng(0)
@@ -62,7 +64,7 @@ def compare(corpus: Corpus, preset: str, rounds: int) -> dict[str, Any]:
     def run(rows: NDArray[np.int64], names: Sequence[str], kind: str, warm: bool) -> None:
         trees = [corpus[int(row)] for row in rows]
         label = torch.tensor([labels.index(corpus.labels[int(row)] or "") for row in rows])
-        sides = sides_of(network, vocabulary, forest, rows, trees, label)
+        sides = sides_of(network, vocabulary, programs, rows, trees, label)
         for name in names or sides:
             network.zero_grad()
             begun = time.perf_counter()
@@ -71,7 +73,7 @@ def compare(corpus: Corpus, preset: str, rounds: int) -> dict[str, Any]:
             if warm:  # the first round only warms up
                 seconds.setdefault(name + kind, []).append(spent)
 
-    sizes = forest.node_counts
+    sizes = programs.windows.node_counts
     near = np.argsort(np.abs(sizes - MIDDLE), kind="stable")[: 2 * BATCH]
     nodes = []
     for turn in range(rounds + 1):
@@ -100,7 +102,7 @@ def compare(corpus: Corpus, preset: str, rounds: int) -> dict[str, Any]:
 def sides_of(
     network: TreeCaps,
     vocabulary: Vocabulary,
-    forest: Forest,
+    programs: WindowsAndBags,
     rows: NDArray[np.int64],
     trees: list[Tree],
     label: torch.Tensor,
@@ -108,7 +110,7 @@ def sides_of(
     """Return the works to compare. Training stops at the gradient, so that all have one network."""
     config = network.config
     prepared = [nodes_of(tree, vocabulary, config.window_depth) for tree in trees]
-    apart = unshared(forest.select(rows))
+    apart = WindowsAndBags(unshared(programs.windows.select(rows)))
 
     def naive() -> Capsules:
         every = [naive_forward(network, nodes) for nodes in prepared]
@@ -116,15 +118,16 @@ def sides_of(
         return Capsules(code.norm(dim=2), code, coupling, static)
 
     def shared() -> Capsules:
-        found: Capsules = network(Batch.of(forest.select(rows)))
+        found: Capsules = network(to_tensors(programs.select(rows), network.vectors))
         return found
 
     def fresh() -> Capsules:
-        found: Capsules = network(Batch.of(Forest.of(trees, vocabulary, config.depths)))
+        read = WindowsAndBags.from_trees(trees, vocabulary, config.depths)
+        found: Capsules = network(to_tensors(read, network.vectors))
         return found
 
     def every_node() -> Capsules:
-        found: Capsules = network(Batch.of(apart))
+        found: Capsules = network(to_tensors(apart, network.vectors))
         return found
 
     def train(run: Callable[[], Capsules]) -> None:
@@ -144,20 +147,18 @@ def sides_of(
     }
 
 
-def unshared(forest: Forest) -> Forest:
+def unshared(programs: Windows) -> Windows:
     """Give every node a window of its own, in all layers."""
     layers: list[Any] = []
-    chosen = np.repeat(forest.window, forest.count)
-    for place in range(len(forest.layers) - 1, -1, -1):
-        windows = forest.layers[place].select(chosen)
+    chosen = np.repeat(programs.window, programs.count)
+    for place in range(len(programs.layers) - 1, -1, -1):
+        windows = programs.layers[place].select(chosen)
         chosen = windows.member
         layers.insert(0, windows.over(np.arange(len(chosen))) if place else windows)
-    ends = np.concatenate([[0], np.cumsum(forest.node_counts)])
+    ends = np.concatenate([[0], np.cumsum(programs.node_counts)])
     nodes = int(ends[-1])
     once, nowhere = np.ones(nodes, np.int64), np.zeros(nodes, np.int64)
-    return Forest(
-        forest.symbols, tuple(layers), ends, np.arange(nodes), once, nowhere, forest.languages
-    )
+    return Windows(programs.symbols, tuple(layers), ends, np.arange(nodes), once, nowhere)
 
 
 def join(corpus: Corpus, size: int) -> Tree:
@@ -181,19 +182,23 @@ def measure_size(corpus: Corpus, preset: str, size: int) -> dict[str, Any]:
     vocabulary = Vocabulary.of(corpus[number] for number in range(min(len(corpus), 500)))
     network = TreeCaps(config, len(vocabulary), 10)
     tree = join(corpus, size)
-    small = Batch.of(Forest.of([join(corpus, 50)], vocabulary, config.depths))
+
+    def read(tree: Tree) -> Any:
+        found = WindowsAndBags.from_trees([tree], vocabulary, config.depths)
+        return to_tensors(found, network.vectors)
+
+    small = read(join(corpus, 50))
     network.loss(network(small), torch.zeros(1, dtype=torch.long)).backward()  # type: ignore[no-untyped-call]
 
     def classify() -> None:
         with torch.no_grad():
-            network(Batch.of(Forest.of([tree], vocabulary, config.depths)))
+            network(read(tree))
 
     def train() -> None:
-        batch = Batch.of(Forest.of([tree], vocabulary, config.depths))
-        network.loss(network(batch), torch.zeros(1, dtype=torch.long)).backward()  # type: ignore[no-untyped-call]
+        network.loss(network(read(tree)), torch.zeros(1, dtype=torch.long)).backward()  # type: ignore[no-untyped-call]
 
     result: dict[str, Any] = {"nodes": len(tree)}
-    windows = len(Forest.of([tree], vocabulary, config.depths).window)
+    windows = len(Windows.from_trees([tree], vocabulary, config.depths).window)
     result["distinct_windows"] = windows
     for name, work in (("infer", classify), ("train", train)):
         times = []
@@ -210,7 +215,7 @@ def measure_size(corpus: Corpus, preset: str, size: int) -> dict[str, Any]:
 def measure_epoch(corpus: Corpus, preset: str) -> dict[str, Any]:
     from dataclasses import replace
 
-    from treecaps.training.trainer import train
+    from treecaps.training.train import train
 
     chosen = get_preset(preset)
     chosen = replace(chosen, training=replace(chosen.training, epochs=1, vectors="random"))

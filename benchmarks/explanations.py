@@ -25,17 +25,17 @@ import torch
 from numpy.typing import NDArray
 from origin import origin
 
-from treecaps.data.bags import Bags, hash_leaves
 from treecaps.data.corpus import Corpus
-from treecaps.data.forest import Forest
 from treecaps.explanation.attribution import METHODS, Method, attribute
+from treecaps.inputs.bags import Bags, BagTensors, hash_leaves
+from treecaps.inputs.windows_and_bags import WindowsAndBags, WindowsAndBagsTensors
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
-from treecaps.nn.batch import BagTensors, Batch
 from treecaps.nn.memory import tune_malloc
+from treecaps.nn.tensors import ToTensor, to_tensors
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.trainer import train
+from treecaps.training.train import train
 
 STEPS = 20
 SMALL = 300
@@ -48,11 +48,12 @@ def areas(
     """Return the areas of deletion and insertion of nodes in an order."""
     (network,) = model.members
     assert isinstance(network, TreeCaps)
-    batch = Batch.of(Forest.node_by_node(tree, model.vocabulary, network.config.depths))
+    program = WindowsAndBags.node_by_node(tree, model.vocabulary, network.config.depths)
+    batch: WindowsAndBagsTensors[torch.Tensor] = to_tensors(program, network.vectors)
     leaves, runs = hash_leaves(tree)
     number = model.labels.index(label)
     with torch.no_grad():
-        vectors = network.symbol_vectors(batch.symbols)
+        vectors = network.symbol_vectors(batch.windows.symbols)
         curves: dict[bool, list[float]] = {True: [], False: []}
         for count in np.linspace(0, len(tree), STEPS + 1).round().astype(int):
             for insert in (True, False):
@@ -75,10 +76,10 @@ def areas(
     return trapezoid[False], trapezoid[True]
 
 
-def bag_of(features: NDArray[np.int64]) -> BagTensors:
+def bag_of(features: NDArray[np.int64]) -> BagTensors[torch.Tensor]:
     """Count the features of one program."""
     distinct, counts = np.unique(features, return_counts=True)
-    return BagTensors.of(Bags(np.array([0, len(distinct)]), distinct, counts))
+    return Bags(np.array([0, len(distinct)]), distinct, counts).to_tensors(ToTensor())
 
 
 def rank(
@@ -122,7 +123,7 @@ def main() -> None:
     seconds = dict.fromkeys(METHODS, 0.0)
     for seed in options.seeds:
         model = train(corpus, preset=preset, seed=seed)
-        guesses = model.scores(model.forest(val)).argmax(1).tolist()
+        guesses = model.scores(model.read_trees(val)).argmax(1).tolist()
         right = [row for row, one in enumerate(guesses) if model.labels[one] == val.labels[row]]
         chance = np.random.default_rng(seed)
         chosen = chance.permutation(right)[: options.programs]
@@ -140,7 +141,7 @@ def main() -> None:
         "data": options.data.name,
         "split": "trained on train, programs of val that it gets right",
         "frontend": "tree-sitter",
-        "nodes": preset.network.nodes,
+        "nodes": getattr(preset.network, "nodes", None),
         "settings": options.set,
         "seeds": options.seeds,
         "programs": [len(rows) for rows in found["random"]],

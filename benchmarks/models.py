@@ -19,16 +19,15 @@ from origin import origin
 
 from treecaps.data.corpus import Corpus
 from treecaps.models.architectures import ARCHITECTURES
-from treecaps.models.engine import batches
+from treecaps.models.torch_engine import batches
 from treecaps.nn.memory import tune_malloc
-from treecaps.training.fitting import Fitting
-from treecaps.training.fittings import new_fitting
 from treecaps.training.prepare import Data, prepare
 from treecaps.training.presets import apply_settings, get_preset
+from treecaps.training.trainer import Trainer
 
 
-def begin(name: str, corpus: Corpus, programs: int) -> tuple[Fitting, Data, float]:
-    """Return a fitting that is ready, its data, and the seconds it took to share them."""
+def begin(name: str, corpus: Corpus, programs: int) -> tuple[Trainer, Data, float]:
+    """Return a trainer that is ready, its data, and the seconds it took to share them."""
     preset = apply_settings(
         get_preset("default", name), ["batch_size=16", "rename_probability=0", "window_dropout=0"]
     )
@@ -38,15 +37,15 @@ def begin(name: str, corpus: Corpus, programs: int) -> tuple[Fitting, Data, floa
         trees,
         corpus.labels[:programs],
         None,
-        grow=preset.network.forest,
+        read_trees=preset.read_trees,
         val_share=0,
         seed=0,
         tokens=preset.network.known_tokens,
     )
     shared = time.perf_counter() - begun
-    fitting = new_fitting(preset, data, 0)
-    fitting.begin()
-    return fitting, data, shared
+    trainer = Trainer(preset, data, 0)
+    trainer.begin()
+    return trainer, data, shared
 
 
 def main() -> None:
@@ -65,14 +64,14 @@ def main() -> None:
     ready = {name: begin(name, corpus, programs) for name in names}
     rates: dict[str, dict[str, list[float]]] = {name: {"train": [], "infer": []} for name in names}
     for _ in range(options.rounds):
-        for name, (fitting, data, _) in ready.items():
+        for name, (trainer, data, _) in ready.items():
             begun = time.perf_counter()
-            fitting.run_epoch(lambda *_: None)
+            trainer.run_epoch(lambda *_: None)
             middle = time.perf_counter()
-            fitting.network.eval()
+            trainer.model.eval()
             with torch.no_grad():
-                for _, batch in batches(data.train.forest):
-                    fitting.network(batch)
+                for _, batch in batches(data.train.inputs, trainer.model):
+                    trainer.model(batch)
             rates[name]["train"].append(programs / (middle - begun))
             rates[name]["infer"].append(programs / (time.perf_counter() - middle))
     result: dict[str, Any] = {
@@ -89,7 +88,7 @@ def main() -> None:
                     }
                     for what, values in found.items()
                 },
-                "parameters": sum(weight.numel() for weight in ready[name][0].network.parameters()),
+                "parameters": sum(weight.numel() for weight in ready[name][0].model.parameters()),
             }
             for name, found in rates.items()
         },

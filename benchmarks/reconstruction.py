@@ -24,11 +24,11 @@ from origin import origin
 from torch import Tensor
 from torch.nn.functional import kl_div
 
-from treecaps.models.engine import batches
+from treecaps.models.torch_engine import batches
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.memory import tune_malloc
-from treecaps.training.fittings import new_fitting
 from treecaps.training.prepare import Data
+from treecaps.training.trainer import Trainer
 
 FOLDS = 5
 
@@ -37,22 +37,24 @@ def divergences(network: TreeCaps, data: Data) -> dict[str, float]:
     """Return how far what is rebuilt, and two means, are from held-out programs."""
     assert network.decoder is not None
     learned, held_out = (
-        part.forest.select(range(len(part))) for part in (data.train, data.val)
+        part.inputs.select(range(len(part))) for part in (data.train, data.val)
     )  # as they are, not blind
     shares: list[Tensor] = []
-    for forest in (learned, held_out):
-        parts = [network.decoder.shares(batch) for _, batch in batches(forest)]
+    for inputs in (learned, held_out):
+        ready = batches(inputs, network)
+        parts = [network.decoder.shares(batch.windows) for _, batch in ready]
         shares.append(torch.cat(parts))
-    label = data.val.label
+    label = torch.from_numpy(data.val.label)
     with torch.no_grad():
         rebuilt = [
             network.decoder(network(batch).code, label[begin : begin + len(batch)])
-            for begin, batch in batches(held_out)
+            for begin, batch in batches(held_out, network)
         ]
     # A window that no training program of a class has is still possible.
     smooth = 1e-4
+    learned_label = torch.from_numpy(data.train.label)
     means = torch.stack(
-        [shares[0][data.train.label == one].mean(0) for one in range(len(data.labels))]
+        [shares[0][learned_label == one].mean(0) for one in range(len(data.labels))]
     )
     found = {
         "rebuilt": torch.cat(rebuilt),
@@ -67,16 +69,16 @@ def divergences(network: TreeCaps, data: Data) -> dict[str, float]:
 
 def score(data: Data, options: Any, seed: int) -> dict[str, float]:
     """Train a network, and return its accuracies and divergences on held-out programs."""
-    fitting = new_fitting(accuracy.preset_of(options), data, 100 * seed)
-    fitting.begin()
-    while not fitting.finished:
-        figures = fitting.run_epoch(lambda *_: None)
-    assert isinstance(fitting.network, TreeCaps)
-    fitting.network.eval()
+    trainer = Trainer(accuracy.preset_of(options), data, 100 * seed)
+    trainer.begin()
+    while not trainer.finished:
+        figures = trainer.run_epoch(lambda *_: None)
+    assert isinstance(trainer.model, TreeCaps)
+    trainer.model.eval()
     return {
         "accuracy": figures["val_accuracy"],
         "accuracy_blind": figures["val_accuracy_blind"],
-        **divergences(fitting.network, data),
+        **divergences(trainer.model, data),
     }
 
 
@@ -108,7 +110,7 @@ def main() -> None:
         folds=FOLDS,
         parts=1,
         from_language=None,
-        start=None,
+        init_from=None,
         svm_tokens=None,
     )
     programs = accuracy.Programs.load(options)
@@ -125,7 +127,7 @@ def main() -> None:
         "data": given.data.name,
         "split": f"{FOLDS}-fold cross-validation on train+val, 1 of them scored",
         "frontend": options.frontend,
-        "nodes": accuracy.preset_of(options).network.nodes,
+        "nodes": accuracy.nodes_of(accuracy.preset_of(options)),
         "settings": given.set,
         "seeds": given.seeds,
         "weights": {

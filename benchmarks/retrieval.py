@@ -25,16 +25,17 @@ from numpy.typing import NDArray
 from origin import origin
 
 from treecaps.data.corpus import Corpus
-from treecaps.models.architectures import new_network
+from treecaps.models.architectures import new_model
+from treecaps.models.torch_engine import TorchEngine
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
+from treecaps.nn.map_at_r import average_precision, map_at_r
 from treecaps.nn.memory import tune_malloc
 from treecaps.rendering.training import train
 from treecaps.syntax.tree import Tree
-from treecaps.tasks.similarity import average_precision, map_at_r
 from treecaps.training.prepare import Selection
 from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.trainer import TrainingProgress
+from treecaps.training.train import TrainingProgress
 
 Rows = NDArray[np.int64]
 
@@ -165,17 +166,17 @@ def forget(model: TrainedModel) -> TrainedModel:
     """Return a model with a network like another's first, that has learned nothing but features."""
     known, learned = model.vocabulary, model.members[0]
     torch.manual_seed(0)
-    network = new_network(model.config, len(known), 0, len(known.tokens))
+    network = new_model(model.config, len(known), 0, len(known.tokens))
     assert isinstance(network, TreeCaps)
     assert isinstance(learned, TreeCaps)
     if network.tokens and learned.tokens:
         network.tokens.known.copy_(learned.tokens.known)
-    return TrainedModel((network,), (1.0,), known, ())
+    return TrainedModel(TorchEngine([network], [1.0], 0), known, ())
 
 
 def score_model(programs: Programs, rows: Rows, label: torch.Tensor, model: TrainedModel) -> float:
     """Return MAP@R of a model's vectors."""
-    vectors = model.engine.embed(model.forest(Selection(programs, rows)))
+    vectors = model.engine.embed(model.read_trees(Selection(programs, rows)))
     found = map_at_r(torch.from_numpy(vectors), label)
     assert found is not None
     return found

@@ -10,8 +10,8 @@ import xxhash
 from torch import Tensor
 
 from treecaps.data.vocabulary import Vocabulary
-from treecaps.models.token_capsules import TokenCapsules
 from treecaps.models.treecaps import TreeCaps
+from treecaps.nn.token_capsules import TokenCapsules
 from treecaps.nn.tree_convolution import TreeConvolution
 from treecaps.syntax.names import is_name
 from treecaps.syntax.subtokens import split_token

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from treecaps.syntax.parse import parse_code, parse_file
     from treecaps.syntax.program import Program
     from treecaps.syntax.tree import Tree
-    from treecaps.vectors.kind_vectors import KindVectors
-    from treecaps.vectors.learn import learn_vectors
+    from treecaps.training.vectors.kind_vectors import KindVectors
+    from treecaps.training.vectors.learn import learn_vectors
 
 # Loaded when first used, so that the command line starts at once.
 _HOMES = {
@@ -51,7 +51,7 @@ _HOMES = {
     "Evaluation": "treecaps.inference.evaluate",
     "Explanation": "treecaps.explanation.explanation",
     "Failure": "treecaps.errors",
-    "KindVectors": "treecaps.vectors.kind_vectors",
+    "KindVectors": "treecaps.training.vectors.kind_vectors",
     "Language": "treecaps.syntax.languages",
     "MissingExtraError": "treecaps.errors",
     "ModelError": "treecaps.errors",
@@ -71,7 +71,7 @@ _HOMES = {
     "find_edges": "treecaps.syntax.edges",
     "find_functions": "treecaps.syntax.functions",
     "get_frontend": "treecaps.syntax.frontends",
-    "learn_vectors": "treecaps.vectors.learn",
+    "learn_vectors": "treecaps.training.vectors.learn",
     "load": "treecaps.models.trained",
     "parse_code": "treecaps.syntax.parse",
     "parse_file": "treecaps.syntax.parse",

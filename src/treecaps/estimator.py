@@ -18,7 +18,7 @@ from treecaps.models.trained import ModelLike
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.trainer import train
+from treecaps.training.train import train
 
 
 class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -161,8 +161,8 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 code = cast(FailureCode, result.code)
                 raise ProgramError(code, f"program {result.id} {result.message}")
             trees.append(result)
-        forest = self.model_.forest(trees)
-        return self.model_.scores(forest)[:, self._columns]
+        inputs = self.model_.read_trees(trees)
+        return self.model_.scores(inputs)[:, self._columns]
 
     def _parse(self, programs: Iterable[Any]) -> Iterator[Tree | Failure]:
         """Yield the tree of each program, or what is wrong with it under its number."""

@@ -207,7 +207,7 @@ def test_functions_one_by_one(model: Path, tmp_path: Path, run_here: Run) -> Non
     # A function is judged as a program of its own.
     tree = find_functions(parse_file(file))[0].tree
     trained = small_model()
-    lengths = trained.scores(trained.forest([tree]))
+    lengths = trained.scores(trained.read_trees([tree]))
     assert first["length"] == pytest.approx(lengths.max().item())
 
 

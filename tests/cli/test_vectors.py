@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.test_cli import PROGRAMS, run
 from treecaps.data.vocabulary import Vocabulary
-from treecaps.vectors.kind_vectors import KindVectors
+from treecaps.training.vectors.kind_vectors import KindVectors
 
 
 @pytest.fixture

@@ -1,34 +1,25 @@
 """What nodes, tokens and lines have to do with an answer."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 
 import treecaps
 from tests.conftest import EXAMPLES
+from tests.networks import batch_of, members_of
 from tests.training.examples import example_labels, example_trees, small
-from treecaps.data.bags import hash_leaves
-from treecaps.data.forest import Forest
 from treecaps.errors import UsageError
-from treecaps.explanation.attribution import (
-    METHODS,
-    Contributions,
-    Method,
-    attribute,
-    spread,
-    to_leaves,
-    to_tokens,
-)
+from treecaps.explanation.attribution import METHODS, Method, attribute
 from treecaps.explanation.explanation import explain
+from treecaps.explanation.spreading import Contributions, spread, to_leaves, to_tokens
+from treecaps.inputs.bags import hash_leaves
+from treecaps.inputs.windows_and_bags import WindowsAndBags
 from treecaps.models.trained import TrainedModel, load
 from treecaps.models.treecaps import TreeCaps
-from treecaps.nn.batch import Batch
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.trainer import train
+from treecaps.training.train import train
 
 
 @pytest.fixture(scope="module")
@@ -51,18 +42,22 @@ def test_routes_of_shared_windows_are_those_of_each_node(model: TrainedModel) ->
     (network,) = model.members
     assert isinstance(network, TreeCaps)
     config = network.config
-    batch = Batch.of(Forest.node_by_node(tree, model.vocabulary, config.depths, bags=config.bags))
+    batch = batch_of(
+        WindowsAndBags.node_by_node(tree, model.vocabulary, config.depths, feature=config.feature)
+    )
     (shares,), code_shares = network.routes(batch)
     number = model.labels.index("gcd")
-    length = float(model.scores(model.forest([tree]))[0, number])
+    length = float(model.scores(model.read_trees([tree]))[0, number])
     due = code_shares[0, :, number] * length
     windows = (shares @ due[: shares.shape[1]]).double().numpy()
     expected = spread(tree, windows, len(config.depths))
     assert network.tokens is not None
     assert batch.bags is not None
-    features, of_tokens = network.tokens.shares(batch.bags)
+    features, of_tokens = network.tokens.shares(
+        batch.bags.offsets, batch.bags.feature, batch.bags.count
+    )
     tokens = (of_tokens @ due[shares.shape[1] :]).double().numpy()
-    expected = expected + to_leaves(tree, features, tokens)
+    expected = expected + to_leaves(tree, features.numpy(), tokens)
     found = attribute(model, tree, "gcd", "routing")
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
@@ -72,10 +67,14 @@ def walk_slowly(model: TrainedModel, tree: Tree, number: int) -> Contributions:
     (network,) = model.members
     assert isinstance(network, TreeCaps)
     config = network.config
-    batch = Batch.of(Forest.node_by_node(tree, model.vocabulary, config.depths, bags=config.bags))
-    vectors = [network.symbol_vectors(batch.symbols).detach()]
+    batch = batch_of(
+        WindowsAndBags.node_by_node(tree, model.vocabulary, config.depths, feature=config.feature)
+    )
+    vectors = [network.symbol_vectors(batch.windows.symbols).detach()]
     if network.tokens and batch.bags:
-        features, _, _ = network.tokens.find(batch.bags)
+        features, _, _ = network.tokens.find(
+            batch.bags.offsets, batch.bags.feature, batch.bags.count
+        )
         vectors.append(network.tokens.vectors[features].detach())
     totals = [torch.zeros(len(one)) for one in vectors]
     for step in range(1000):
@@ -85,7 +84,7 @@ def walk_slowly(model: TrainedModel, tree: Tree, number: int) -> Contributions:
             total.add_((slope * one).sum(1) / 1000)
     nodes, *tokens = (total.double().numpy() for total in totals)
     if tokens and network.tokens:
-        nodes = nodes + to_leaves(tree, network.tokens.known[features], tokens[0])
+        nodes = nodes + to_leaves(tree, network.tokens.known[features].numpy(), tokens[0])
     return nodes
 
 
@@ -100,14 +99,14 @@ def test_gradients_are_those_of_many_small_steps(tokens: bool, with_tokens: Trai
     np.testing.assert_allclose(found, slow, atol=0.05 * np.abs(slow).max())
     (network,) = model.members
     assert isinstance(network, TreeCaps)
-    whole = model.scores(model.forest([tree]))[0, number].item()
+    whole = model.scores(model.read_trees([tree]))[0, number].item()
     weights = [network.vectors, network.token_vectors]
     weights += [network.tokens.vectors] if network.tokens else []
     kept = [(weight, weight.detach().clone()) for weight in weights if weight is not None]
     with torch.no_grad():
         for weight, _ in kept:
             weight.zero_()
-        without = model.scores(model.forest([tree]))[0, number].item()
+        without = model.scores(model.read_trees([tree]))[0, number].item()
         for weight, value in kept:
             weight.copy_(value)
     assert found.sum() == pytest.approx(whole - without, abs=1e-5)
@@ -117,9 +116,9 @@ def test_gradients_are_those_of_many_small_steps(tokens: bool, with_tokens: Trai
 def test_what_is_said_of_an_ensemble_is_the_mean(method: Method) -> None:
     trees, labels = example_trees(), example_labels()
     both = train(trees, labels, preset=small("epochs=1"), ensemble=2)
-    alone = [replace(both, members=(member,), weights=(1.0,)) for member in both.members]
+    alone = members_of(both)
     parts = [attribute(one, trees[3], "stack", method) for one in alone]
-    expected = sum(weight * part for weight, part in zip(both.weights, parts, strict=True))
+    expected = sum(weight * part for weight, part in zip(both.engine.weights, parts, strict=True))
     np.testing.assert_allclose(attribute(both, trees[3], "stack", method), expected, atol=1e-9)
 
 
@@ -218,6 +217,6 @@ def test_features_share_with_their_leaves() -> None:
     due = {single[0]: 1.0, single[1]: 2.0, pairs[1]: 0.5, triples[0]: 0.3}
     features = sorted(due)
     values = np.array([due[feature] for feature in features])
-    found = to_leaves(tree, torch.tensor(features), values)
+    found = to_leaves(tree, np.array(features), values)
     np.testing.assert_allclose(found[leaf], [0.6, 2.35, 0.85])
     assert found.sum() == pytest.approx(3.8)

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
+from tests.networks import batch_of
 from tests.training.examples import example_labels, example_trees, small
 from treecaps.errors import UsageError
 from treecaps.explanation.explanation import explain
 from treecaps.explanation.perturbation import STEP, perturb
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
-from treecaps.nn.batch import Batch
-from treecaps.training.trainer import train
+from treecaps.training.train import train
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def test_numbers_are_varied_one_at_a_time(model: TrainedModel, label: str) -> No
     (network,) = model.members
     assert isinstance(network, TreeCaps)
     assert network.decoder is not None
-    code = network(Batch.of(model.forest([tree]))).code.detach()
+    code = network(batch_of(model.read_trees([tree]))).code.detach()
     number = torch.tensor([model.labels.index(label)])
     assert sorted(found) == list(range(code.shape[2]))
     for place, one in found.items():
@@ -60,5 +60,5 @@ def test_windows_are_spelled(model: TrainedModel) -> None:
 
 def test_a_model_without_a_decoder_says_what_to_do() -> None:
     without = train(example_trees(), example_labels(), preset=small("windows=0", "epochs=1"))
-    with pytest.raises(UsageError, match="train one with --set windows=1000"):
+    with pytest.raises(UsageError, match="train one with windows=1000"):
         perturb(without, example_trees()[0], "gcd")

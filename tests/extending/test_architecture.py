@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from torch import nn
+from torch import Tensor, nn
 
 from tests.training.examples import example_labels, example_trees
 from treecaps import TreeCapsClassifier, load, train
-from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
+from treecaps.inputs.windows import Windows, WindowTensors
 from treecaps.models.architectures import ARCHITECTURES
 from treecaps.models.config import NetworkConfig
-from treecaps.models.network import Logits, SoftmaxNetwork
+from treecaps.models.network import Logits, Network
 from treecaps.models.registry import Recommended, register_architecture
-from treecaps.nn.batch import Batch
 from treecaps.syntax.tree import Tree
 
 
@@ -23,24 +22,27 @@ from treecaps.syntax.tree import Tree
 class MeanConfig(NetworkConfig):
     """Hyperparameters of a mean of node vectors."""
 
-    def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
-        """Keep the symbols of nodes, with their counts."""
-        return Forest.of(trees, vocabulary, ())
 
-
-class Mean(SoftmaxNetwork):
+class Mean(Network):
     """The mean of the vectors of all nodes, and a linear layer."""
+
+    @classmethod
+    def read_trees(
+        cls, config: MeanConfig, trees: Iterable[Tree], vocabulary: Vocabulary
+    ) -> Windows:
+        """Return what nodes show, with counts."""
+        return Windows.from_trees(trees, vocabulary, depths=())
 
     def __init__(self, config: MeanConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__(config, kinds, classes, tokens)
         self.output = nn.Linear(config.vector_size, classes)
 
-    def forward(self, batch: Batch) -> Logits:
+    def forward(self, batch: WindowTensors[Tensor]) -> Logits:
         """Sum the vectors of programs, divide by their sizes, classify."""
         weighted = self.symbol_vectors(batch.symbols)[batch.window] * batch.count.unsqueeze(1)
         sums = weighted.new_zeros(len(batch), weighted.shape[1])
-        sums = sums.index_add(0, batch.programs, weighted)
-        sizes = batch.count.new_zeros(len(batch)).index_add(0, batch.programs, batch.count)
+        sums = sums.index_add(0, batch.program, weighted)
+        sizes = batch.count.new_zeros(len(batch)).index_add(0, batch.program, batch.count)
         return Logits.of(self.output(sums / sizes.unsqueeze(1)))
 
 
@@ -55,7 +57,7 @@ def registered() -> Iterator[None]:
 def test_a_new_architecture_is_trained_kept_and_loaded(tmp_path: Path) -> None:
     trees, labels = example_trees(), example_labels()
     model = train(trees, labels, model="mean", folder=tmp_path / "model")
-    guesses = model.scores(model.forest(trees)).argmax(1).tolist()
+    guesses = model.scores(model.read_trees(trees)).argmax(1).tolist()
     right = [model.labels[guess] == label for guess, label in zip(guesses, labels, strict=True)]
     assert sum(right) > 0.6 * len(right)
     again = load(tmp_path / "model")

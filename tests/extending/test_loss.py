@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from torch import Tensor
@@ -10,9 +10,8 @@ from torch.nn.functional import cross_entropy
 
 from tests.training.examples import example_labels, example_trees
 from treecaps import train
-from treecaps.models.network import Network
+from treecaps.models.network import Model
 from treecaps.models.options import option
-from treecaps.nn.batch import Batch
 from treecaps.tasks import TASKS, Classification, register_task
 from treecaps.training.presets import apply_settings, get_preset
 
@@ -26,9 +25,9 @@ class Smoothed(Classification):
     smoothing: float = option(0.1, "share of a label that all classes get")
 
     def training_step(
-        self, network: Network, batch: Batch, target: Tensor
+        self, model: Model, batch: Any, target: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        scores = self.outputs(network, batch)
+        scores = self.outputs(model, batch)
         loss = cross_entropy(10 * scores, target, label_smoothing=self.smoothing)
         return loss, {"loss": loss.detach()}
 

@@ -12,15 +12,16 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from tests.training.examples import example_trees
 from treecaps import train
-from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
 from treecaps.inference.classify import classify
+from treecaps.inputs.base import Floats
+from treecaps.inputs.distinct import Longs
+from treecaps.inputs.graphs import Graphs, GraphTensors
 from treecaps.models.architectures import ARCHITECTURES
 from treecaps.models.config import NetworkConfig
-from treecaps.models.network import Network
+from treecaps.models.network import Model, Network
 from treecaps.models.registry import Recommended, register_architecture
-from treecaps.nn.batch import Batch
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import TASKS, Task, register_task
 from treecaps.tasks.base import Batches
@@ -31,22 +32,24 @@ from treecaps.tasks.examples import Examples
 class NodesConfig(NetworkConfig):
     """Hyperparameters of a network that scores nodes."""
 
-    def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
-        """Keep all nodes."""
-        return Forest.of(trees, vocabulary, (), graphs=True)
-
 
 class Nodes(Network):
     """A linear layer on the vector of each node."""
+
+    @classmethod
+    def read_trees(
+        cls, config: NodesConfig, trees: Iterable[Tree], vocabulary: Vocabulary
+    ) -> Graphs:
+        """Return all nodes."""
+        return Graphs.from_trees(trees, vocabulary)
 
     def __init__(self, config: NodesConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__(config, kinds, classes, tokens)
         self.output = nn.Linear(config.vector_size, 1)
 
-    def score_nodes(self, batch: Batch) -> Tensor:
+    def score_nodes(self, graphs: GraphTensors[Tensor]) -> Tensor:
         """Return ``[N]``, the scores of all nodes of the programs, one program after another."""
-        assert batch.graphs is not None
-        vectors = self.symbol_vectors(batch.symbols)[batch.graphs.symbol]
+        vectors = self.symbol_vectors(graphs.symbols)[graphs.symbol]
         scores: Tensor = self.output(vectors).squeeze(1)
         return scores
 
@@ -55,10 +58,10 @@ class Nodes(Network):
 class NodeTargets:
     """For each program ``[n]``, what is to be predicted of its nodes."""
 
-    values: Sequence[Tensor]
+    values: Sequence[Floats]
 
-    def __getitem__(self, rows: Any) -> Tensor:
-        return torch.cat([self.values[row] for row in np.asarray(rows).tolist()])
+    def __getitem__(self, rows: Any) -> Floats:
+        return np.concatenate([self.values[row] for row in np.asarray(rows).tolist()])
 
 
 @dataclass(frozen=True)
@@ -76,29 +79,27 @@ class FindNames(Task):
     def labels(self, classes: tuple[str, ...]) -> tuple[str, ...]:
         return ()
 
-    def targets(self, trees: Sequence[Tree], label: Tensor) -> NodeTargets:
+    def targets(self, trees: Sequence[Tree], label: Longs) -> NodeTargets:
         return NodeTargets(
             [
-                torch.tensor([float("identifier" in kind) for kind in tree.kind_names()])
+                np.array(["identifier" in kind for kind in tree.kind_names()], np.float32)
                 for tree in trees
             ]
         )
 
     def training_step(
-        self, network: Network, batch: Batch, target: Tensor
+        self, model: Model, batch: Any, target: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        loss = binary_cross_entropy_with_logits(self.outputs(network, batch), target)
+        loss = binary_cross_entropy_with_logits(self.outputs(model, batch), target)
         return loss, {"loss": loss.detach()}
 
-    def outputs(self, network: Network, batch: Batch) -> Tensor:
-        assert isinstance(network, Nodes)
-        return network.score_nodes(batch)
+    def outputs(self, model: Model, batch: Any) -> Tensor:
+        assert isinstance(model, Nodes)
+        return model.score_nodes(batch)
 
-    def validate(self, network: Network, batches: Batches, examples: Examples) -> dict[str, Any]:
-        network.eval()
-        with torch.no_grad():
-            scores = torch.cat([self.outputs(network, batch) for _, batch in batches])
-        target = examples.target[range(len(examples))]
+    def validate(self, model: Model, batches: Batches, examples: Examples) -> dict[str, Any]:
+        scores = torch.cat([self.outputs(model, batch) for _, batch in batches])
+        target = torch.from_numpy(examples.target[range(len(examples))])
         return {
             "val_node_accuracy": ((scores > 0) == (target > 0)).double().mean().item(),
             "val_loss": binary_cross_entropy_with_logits(scores, target).item(),

@@ -7,11 +7,11 @@ import torch
 
 import treecaps
 from tests.conftest import EXAMPLES
-from treecaps.data.forest import Forest
+from tests.networks import batch_of, model_of
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.trained import TrainedModel
-from treecaps.models.treecaps import TreeCaps, TreeCapsConfig
-from treecaps.nn.batch import Batch
+from treecaps.models.treecaps import TreeCaps
+from treecaps.models.treecaps_config import TreeCapsConfig
 
 LABELS = ("binary-search", "bubble-sort", "gcd", "stack")
 
@@ -27,14 +27,14 @@ def small_model() -> TrainedModel:
         vector_size=12, channels=8, slices=4, capsule_size=4, statics=8, code_size=4
     )
     network = TreeCaps(config, len(vocabulary), len(LABELS))
-    batch = Batch.of(Forest.of(trees, vocabulary, config.depths))
+    batch = batch_of(TreeCaps.read_trees(config, trees, vocabulary))
     target = torch.tensor([LABELS.index(path.parent.name) for path in files])
     optimiser = torch.optim.Adam(network.parameters(), 0.01)
     for _ in range(60):
         optimiser.zero_grad()
         network.loss(network(batch), target).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
-    return TrainedModel((network,), (1.0,), vocabulary, LABELS)
+    return model_of([network], [1.0], vocabulary, LABELS)
 
 
 def save_small_model(folder: Path) -> Path:

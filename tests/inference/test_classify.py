@@ -18,7 +18,7 @@ from treecaps.syntax.program import Program
 def answer_slowly(path: Path) -> list[Candidate]:
     """Return all classes of one file, best first, the long and obvious way."""
     model = small_model()
-    forest = model.forest([treecaps.parse_file(path)])
+    forest = model.read_trees([treecaps.parse_file(path)])
     (lengths,) = model.scores(forest).tolist()
     total = sum(map(math.exp, lengths))
     found = [
@@ -50,7 +50,7 @@ def test_probabilities_are_the_models() -> None:
     model = small_model()
     (result,) = classify(model, [EXAMPLES[0]], top=9)
     assert isinstance(result, Classification)
-    forest = model.forest([treecaps.parse_file(EXAMPLES[0])])
+    forest = model.read_trees([treecaps.parse_file(EXAMPLES[0])])
     expected = sorted(model.probabilities(forest)[0].tolist(), reverse=True)
     assert [candidate.probability for candidate in result.top] == pytest.approx(expected)
     assert sum(expected) == pytest.approx(1)

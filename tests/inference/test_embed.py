@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,20 +6,20 @@ import pytest
 import treecaps
 from tests.conftest import EXAMPLES
 from tests.inference.examples import small_model
+from tests.networks import batch_of, members_of, model_of
 from tests.training.examples import example_labels, example_trees
 from treecaps.errors import Failure, UsageError
 from treecaps.inference.embed import Embedder, Embedding
 from treecaps.models.treecaps import Capsules
-from treecaps.nn.batch import Batch
 from treecaps.syntax.functions import find_functions
 from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.trainer import train
+from treecaps.training.train import train
 
 
 def capsules_of(path: Path) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return the static capsules of one file, one after the other, by themselves."""
     model = small_model()
-    answer = model.members[0](Batch.of(model.forest([treecaps.parse_file(path)])))
+    answer = model.members[0](batch_of(model.read_trees([treecaps.parse_file(path)])))
     assert isinstance(answer, Capsules)
     return answer.static[0].detach().double().numpy().ravel()
 
@@ -54,10 +53,10 @@ def test_networks_together_agree_by_their_weights() -> None:
         get_preset("default"), ["epochs=1", "channels=8", "hidden=", "rename_probability=0"]
     )
     pair = train(example_trees()[::5], example_labels()[::5], preset=preset, ensemble=2)
-    pair = replace(pair, weights=(0.3, 0.7))
+    pair = model_of(pair.members, (0.3, 0.7), pair.vocabulary, pair.labels)
     trees = example_trees()[:4]
-    apart = [replace(pair, members=(one,), weights=(1.0,)) for one in pair.members]
-    first, second, both = (Embedder(model).embed_trees(trees) for model in (*apart, pair))
+    every = (*members_of(pair), pair)
+    first, second, both = (Embedder(model).embed_trees(trees) for model in every)
     np.testing.assert_allclose(
         both @ both.T, 0.3 * first @ first.T + 0.7 * second @ second.T, atol=1e-5
     )

@@ -12,10 +12,10 @@ import treecaps
 from tests.conftest import EXAMPLES
 from tests.inference.examples import LABELS, small_model
 from treecaps.data.corpus import Corpus
-from treecaps.data.forest import Forest
 from treecaps.errors import DataError, UsageError
 from treecaps.inference import evaluate as module
 from treecaps.inference.evaluate import evaluate
+from treecaps.inputs.windows import Windows
 from treecaps.models.trained import TrainedModel
 
 
@@ -41,7 +41,7 @@ def test_scores_equal_their_slow_twins(
     answers = [LABELS[number] for number in numbers]
     given = iter(numbers)
 
-    def scores(self: TrainedModel, forest: Forest) -> Tensor:
+    def scores(self: TrainedModel, forest: Windows) -> Tensor:
         return torch.eye(len(LABELS))[[next(given) for _ in range(len(forest))]]
 
     monkeypatch.setattr(TrainedModel, "scores", scores)

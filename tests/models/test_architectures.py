@@ -13,26 +13,28 @@ from sklearn.svm import LinearSVC
 from torch import Tensor
 
 from tests.naive import convolve, nodes_of, route
+from tests.networks import batch_of
 from tests.training.examples import example_labels, example_trees
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
-from treecaps.models.architectures import ARCHITECTURES, get_architecture, new_network
+from treecaps.inputs.base import InputDropout
+from treecaps.models.architectures import ARCHITECTURES, get_architecture, new_model
 from treecaps.models.astnn import ASTNN
 from treecaps.models.capsgnn import CapsGNN
 from treecaps.models.dtbcnn import DTBCNN, DependencyConvolution, DependencyTower
 from treecaps.models.ggnn import GGNN
-from treecaps.models.network import Logits, Network, NetworkOutput, SoftmaxNetwork
+from treecaps.models.network import Logits, Network, NetworkOutput
 from treecaps.models.tbcnn import TBCNN
 from treecaps.models.trained import TrainedModel
 from treecaps.models.tree_lstm import TreeLSTM
-from treecaps.nn.batch import Batch
 from treecaps.rendering.training import train
 from treecaps.syntax.edges import EDGES, find_edges
 from treecaps.syntax.statements import begin_statements
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import apply_settings, get_preset
 
-QUICK = ("epochs=6", "batch_size=16", "rename_probability=0", "vector_size=6")
+QUICK = ("epochs=6", "batch_size=16", "rename_probability=0")
+SMALL = (*QUICK, "vector_size=6")
 TOKENS = r"\w+|[^\w\s]"
 
 
@@ -49,7 +51,7 @@ def test_every_architecture_has_a_preset() -> None:
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_it_is_trained_kept_and_read(name: str, tmp_path: Path) -> None:
     trees, labels = example_trees(), example_labels()
-    preset = apply_settings(get_preset("default", name), QUICK)
+    preset = apply_settings(get_preset("default", name), QUICK if "svm" in name else SMALL)
     metrics: list[dict[str, Any]] = []
     model = train(
         trees,
@@ -60,33 +62,35 @@ def test_it_is_trained_kept_and_read(name: str, tmp_path: Path) -> None:
     )
     assert len(metrics) == (1 if "svm" in name else 6)
     assert metrics[-1]["loss"] < metrics[0]["loss"] or "svm" in name
-    assert type(model.members[0]) is get_architecture(name).network
+    assert type(model.members[0]) is get_architecture(name).model
     again = TrainedModel.load(tmp_path / "model")
     assert again.config.asked == preset.network
-    scores = model.scores(model.forest(trees))
-    assert np.array_equal(again.scores(again.forest(trees)), scores)
+    scores = model.scores(model.read_trees(trees))
+    assert np.array_equal(again.scores(again.read_trees(trees)), scores)
     assert scores.min() >= 0
     assert scores.max() <= 1
     # No program sees another.
-    alone = np.concatenate([model.scores(model.forest([tree])) for tree in trees])
+    alone = np.concatenate([model.scores(model.read_trees([tree])) for tree in trees])
     np.testing.assert_allclose(alone, scores, rtol=1.3e-6, atol=1e-5)
-    selected = model.scores(model.forest(trees).select([7, 3, 3]))
+    selected = model.scores(model.read_trees(trees).select([7, 3, 3]))
     np.testing.assert_allclose(selected, scores[[7, 3, 3]], rtol=1.3e-6, atol=1e-5)
-    # What has no windows loses none.
-    left = model.forest(trees).select([7, 3], lambda windows: np.ones(windows, bool))
+    # Graphs and subtrees stay whole.
+    left = model.read_trees(trees).select(
+        [7, 3], InputDropout(np.random.default_rng(0), windows=0.9)
+    )
     same = np.allclose(model.scores(left), scores[[7, 3]], atol=1e-5)
-    assert same == (name not in {"treecaps", "tbcnn"})
+    assert same == (name not in {"treecaps", "tbcnn", "svm-tokens", "svm-windows"})
 
 
 @pytest.mark.parametrize("name", [name for name in ARCHITECTURES if "svm" not in name])
 def test_a_start_is_taken_over(name: str) -> None:
     trees, labels = example_trees(), example_labels()
-    preset = apply_settings(get_preset("default", name), QUICK)
+    preset = apply_settings(get_preset("default", name), SMALL)
     still = replace(preset, training=replace(preset.training, learning_rate=1e-12))
     start = train(trees, [label if label == "gcd" else "other" for label in labels], preset=preset)
     model = train(trees, labels, preset=still, init_from=start)
     before, after = (one.members[0].state_dict() for one in (start, model))
-    kept = [key for key in before if not key.startswith(model.members[0].OUTPUT)]
+    kept = [key for key in before if not key.startswith(model.members[0].HEAD)]
     assert len(kept) > 3
     for key in kept:
         if "vectors" not in key:
@@ -266,12 +270,12 @@ def test_it_equals_a_network_for_one_tree(variant: str) -> None:
     vocabulary = Vocabulary.of(trees, 500)
     config = apply_settings(get_preset("default", name), ["vector_size=6", *settings]).network
     torch.manual_seed(0)
-    network = new_network(config, len(vocabulary), 4, len(vocabulary.tokens)).double().eval()
-    batch = Batch.of(config.forest(trees, vocabulary), torch.float64)
+    network = new_model(config, len(vocabulary), 4, len(vocabulary.tokens)).double().eval()
+    batch = batch_of(network.read_trees(config, trees, vocabulary), torch.float64)
     label = torch.arange(len(trees)) % 4
     answer = network(batch)
     expected = torch.stack([naive(network, tree, vocabulary) for tree in trees])
-    wanted = Logits.of(expected) if isinstance(network, SoftmaxNetwork) else NetworkOutput(expected)
+    wanted = Logits.of(expected) if isinstance(answer, Logits) else NetworkOutput(expected)
     torch.testing.assert_close(answer.scores, wanted.scores)
     weights = list(network.parameters())
     ours = torch.autograd.grad(network.loss(answer, label), weights)
@@ -288,10 +292,9 @@ def test_gated_propagation_equals_that_of_pytorch_geometric() -> None:
     vocabulary = Vocabulary.of(trees, 500)
     config = apply_settings(get_preset("default", "ggnn"), ["hidden=7", "steps=3"]).network
     torch.manual_seed(0)
-    network = new_network(config, len(vocabulary), 4, len(vocabulary.tokens)).double()
+    network = new_model(config, len(vocabulary), 4, len(vocabulary.tokens)).double()
     assert isinstance(network, GGNN)
-    graphs = Batch.of(config.forest(trees, vocabulary), torch.float64).graphs
-    assert graphs is not None
+    graphs = batch_of(network.read_trees(network.config, trees, vocabulary), torch.float64)
     theirs = GatedGraphConv(7, num_layers=3).double()
     theirs.rnn.load_state_dict(network.cell.state_dict())
     # It knows one kind of edges, in one direction.
@@ -314,10 +317,9 @@ def test_graph_convolution_equals_that_of_pytorch_geometric() -> None:
     settings = ["nodes=kinds", "vector_size=6", "layers=2"]
     config = apply_settings(get_preset("default", "capsgnn"), settings).network
     torch.manual_seed(0)
-    network = new_network(config, len(vocabulary), 4).double()
+    network = new_model(config, len(vocabulary), 4).double()
     assert isinstance(network, CapsGNN)
-    graphs = Batch.of(config.forest(trees, vocabulary), torch.float64).graphs
-    assert graphs is not None
+    graphs = batch_of(network.read_trees(network.config, trees, vocabulary), torch.float64)
     there = torch.stack(graphs.edges[EDGES.index("Child")])
     edges = torch.cat([there, there.flip(0)], 1)
     states = torch.randn(len(graphs.symbol), 6, dtype=torch.float64)
@@ -340,7 +342,7 @@ def test_linear_machines_equal_those_of_scikit_learn(name: str, classes: int) ->
     learn, score = slice(0, None, 2), slice(1, None, 2)
     preset = apply_settings(get_preset("default", name), ["val_share=0"])
     model = train(trees[learn], labels[learn], preset=preset)
-    scores = torch.from_numpy(model.scores(model.forest(trees[score])))
+    scores = torch.from_numpy(model.scores(model.read_trees(trees[score])))
 
     def spell(tree: Tree) -> str:
         if name == "svm-tokens":

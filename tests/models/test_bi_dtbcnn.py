@@ -1,32 +1,33 @@
 """Two towers: pairs, what is remembered, and classes from it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from tests.models.test_architectures import naive_tower, shown
+from tests.networks import batch_of
 from tests.training.examples import example_labels, example_trees
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
 from treecaps.models.bi_dtbcnn import BiDTBCNN, BiDTBCNNConfig, Compared
 from treecaps.models.dtbcnn import DependencyTower
-from treecaps.nn.batch import Batch
 from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.trainer import train
+from treecaps.training.train import train
 
 SMALL = BiDTBCNNConfig(nodes="kinds+tokens", vector_size=6, convolutions=(7, 5), hidden=6, shots=2)
 TREES = [tree for tree in example_trees() if len(tree) < 400][::3]
 SECOND = tuple(sorted({tree.language for tree in TREES})[::2])
 
 
-def build(second: tuple[str, ...]) -> tuple[BiDTBCNN, Batch, Vocabulary, Tensor]:
+def build(second: tuple[str, ...]) -> tuple[BiDTBCNN, Any, Vocabulary, Tensor]:
     vocabulary = Vocabulary.of(TREES, 500)
     config = replace(SMALL, second=second)
     torch.manual_seed(0)
     network = BiDTBCNN(config, len(vocabulary), 3, len(vocabulary.tokens)).double()
-    batch = Batch.of(config.forest(TREES, vocabulary), torch.float64)
+    batch = batch_of(network.read_trees(config, TREES, vocabulary), torch.float64)
     label = torch.zeros(len(TREES), dtype=torch.int64)
     for tower in (False, True):
         mine = torch.tensor([(tree.language in second) == tower for tree in TREES])
@@ -124,7 +125,7 @@ def test_one_language_is_told_by_others() -> None:
     assert isinstance(network, BiDTBCNN)
     network.seen[1] = 0  # the second tower forgets all
     rows = [number for number, tree in enumerate(trees) if tree.language in SECOND]
-    found = model.scores(model.forest([trees[row] for row in rows])).argmax(1).tolist()
+    found = model.scores(model.read_trees([trees[row] for row in rows])).argmax(1).tolist()
     right = [model.labels[one] == labels[row] for one, row in zip(found, rows, strict=True)]
     assert sum(right) >= 0.8 * len(right), f"{sum(right)} of {len(right)}"
 

@@ -9,7 +9,7 @@ import treecaps
 from treecaps.models.architectures import ARCHITECTURES
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.trainer import train
+from treecaps.training.train import train
 
 PROGRAMS = 96
 SETTINGS = ("epochs=40", "batch_size=16", "rename_probability=0", "window_dropout=0", "val_share=0")
@@ -118,13 +118,11 @@ def test_it_learns_what_it_can(name: str, task: Callable[[int, random.Random], T
     chance = random.Random(0)
     labels = [number % 2 for number in range(2 * PROGRAMS)]
     trees = [task(label, chance) for label in labels]
-    settings = ("nodes=kinds+tokens",) if task is use and "svm" not in name else ()
-    kinds = ("nodes=kinds",) if task is not use else ()
-    preset = apply_settings(
-        get_preset("default", name), [*SETTINGS, *SMALLER[name], *settings, *kinds]
-    )
+    linear = name.startswith("svm-")
+    nodes = () if linear else ("nodes=kinds+tokens" if task is use else "nodes=kinds",)
+    preset = apply_settings(get_preset("default", name), [*SETTINGS, *SMALLER[name], *nodes])
     model = train(trees[:PROGRAMS], list(map(str, labels[:PROGRAMS])), preset=preset)
-    found = model.scores(model.forest(trees[PROGRAMS:])).argmax(1).tolist()
+    found = model.scores(model.read_trees(trees[PROGRAMS:])).argmax(1).tolist()
     right = sum(one == other for one, other in zip(found, labels[PROGRAMS:], strict=True))
     able = name in TASKS[task]
     assert (right >= 0.9 * PROGRAMS) == able, f"{right} of {PROGRAMS}"

@@ -17,13 +17,17 @@ from scipy.special import softmax
 
 import treecaps
 from tests.limits import error_of, in_place_of_a_file
+from tests.networks import members_of, model_of
 from tests.training.examples import LABELS, example_trees
-from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import ModelError
-from treecaps.models import engine, trained
+from treecaps.inputs.base import Input
+from treecaps.models import engine
+from treecaps.models import folder as folder_module
+from treecaps.models.torch_engine import batches
 from treecaps.models.trained import TrainedModel
-from treecaps.models.treecaps import TreeCaps, TreeCapsConfig
+from treecaps.models.treecaps import TreeCaps
+from treecaps.models.treecaps_config import TreeCapsConfig
 
 CONFIG = TreeCapsConfig(vector_size=6, channels=4, slices=4, capsule_size=4, statics=3)
 
@@ -33,11 +37,11 @@ def some_model(members: int = 1, labels: tuple[str, ...] = tuple(LABELS)) -> Tra
     vocabulary = Vocabulary.of(example_trees())
     networks = tuple(TreeCaps(CONFIG, len(vocabulary), len(labels)) for _ in range(members))
     weights = {1: (1.0,), 2: (0.25, 0.75)}[members]
-    return TrainedModel(networks, weights, vocabulary, labels, card={"data": {}, "note": "ü|<b>"})
+    return model_of(networks, weights, vocabulary, labels, card={"data": {}, "note": "ü|<b>"})
 
 
-def some_forest(model: TrainedModel) -> Forest:
-    return model.forest(example_trees())
+def some_inputs(model: TrainedModel) -> Input:
+    return model.read_trees(example_trees())
 
 
 @pytest.mark.parametrize("members", [1, 2])
@@ -46,13 +50,13 @@ def test_what_is_saved_is_loaded(tmp_path: Path, members: int) -> None:
     model.save(tmp_path / "new" / "folder")
     again = treecaps.load(tmp_path / "new" / "folder")
     assert again.config == CONFIG
-    assert again.weights == model.weights
+    assert again.engine.weights == model.engine.weights
     assert again.vocabulary == model.vocabulary
     assert again.labels == model.labels
     assert (again.frontend, again.comments, again.card) == ("tree-sitter", False, model.card)
     assert not any(member.training for member in again.members)
-    forest = some_forest(model)
-    assert np.array_equal(again.scores(forest), model.scores(forest))
+    inputs = some_inputs(model)
+    assert np.array_equal(again.scores(inputs), model.scores(inputs))
     names = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
     assert names == {
         "config.json",
@@ -67,27 +71,27 @@ def test_lengths_are_the_weighted_mean_whatever_the_batches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = some_model(2)
-    forest = some_forest(model)
-    one, other = (TrainedModel((m,), (1.0,), model.vocabulary, model.labels) for m in model.members)
-    expected = 0.25 * one.scores(forest) + 0.75 * other.scores(forest)
+    inputs = some_inputs(model)
+    one, other = members_of(model)
+    expected = 0.25 * one.scores(inputs) + 0.75 * other.scores(inputs)
     for programs, windows in ((64, 1 << 14), (7, 1 << 14), (64, 300), (64, 1)):
         monkeypatch.setattr(engine, "_PROGRAMS", programs)
         monkeypatch.setattr(engine, "_WINDOWS", windows)
-        sizes = [len(batch) for _, batch in engine.batches(forest)]
-        assert sum(sizes) == len(forest)
+        sizes = [len(batch) for _, batch in batches(inputs, model.members[0])]
+        assert sum(sizes) == len(inputs)
         assert max(sizes) <= programs
-        assert np.allclose(model.scores(forest), expected, atol=1e-6)
-    lengths = model.scores(forest)
-    assert np.allclose(model.probabilities(forest), softmax(lengths, 1))
-    nothing = forest.select(np.zeros(0, np.int64))
+        assert np.allclose(model.scores(inputs), expected, atol=1e-6)
+    lengths = model.scores(inputs)
+    assert np.allclose(model.probabilities(inputs), softmax(lengths, 1))
+    nothing = inputs.select(np.zeros(0, np.int64))
     assert model.scores(nothing).shape == (0, 4)
 
 
 def test_batches_are_bounded_by_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_WINDOWS", 400)
-    forest = some_forest(some_model())
-    for _, batch in engine.batches(forest):
-        assert len(batch) == 1 or batch.bounds[-1] <= 400
+    model = some_model()
+    for _, batch in batches(some_inputs(model), model.members[0]):
+        assert len(batch) == 1 or batch.windows.bounds[-1] <= 400
 
 
 def test_the_card_says_what_made_it(tmp_path: Path) -> None:
@@ -99,9 +103,7 @@ def test_the_card_says_what_made_it(tmp_path: Path) -> None:
         "versions": {"torch": "2.13"},
         "command": "treecaps train `x`",
     }
-    TrainedModel(model.members, model.weights, model.vocabulary, model.labels, card=card).save(
-        tmp_path
-    )
+    replace(model, card=card).save(tmp_path)
     text = (tmp_path / "README.md").read_text()
     for words in (
         "bubble-sort",
@@ -166,7 +168,7 @@ def forge(name: str, value: Any) -> Callable[[Path], None]:
         change(name, value)(folder)
         path = folder / "config.json"
         config = json.loads(path.read_text())
-        path.write_text(json.dumps({**config, "checksum": trained._config_checksum(config)}))
+        path.write_text(json.dumps({**config, "checksum": folder_module._config_checksum(config)}))
 
     return apply
 
@@ -315,7 +317,7 @@ def test_files_of_two_models_do_not_go_together(tmp_path: Path) -> None:
     some_model().save(tmp_path / "one")
     torch.manual_seed(9)
     other = TreeCaps(CONFIG, len(some_model().vocabulary), 4)
-    TrainedModel((other,), (1.0,), some_model().vocabulary, tuple(LABELS)).save(tmp_path / "two")
+    model_of([other], [1.0], some_model().vocabulary, tuple(LABELS)).save(tmp_path / "two")
     (tmp_path / "two/model.safetensors").replace(tmp_path / "one/model.safetensors")
     with pytest.raises(ModelError, match="of another model"):
         TrainedModel.load(tmp_path / "one")
@@ -330,7 +332,7 @@ def test_options_that_did_not_exist_yet_have_their_defaults(tmp_path: Path) -> N
     some_model().save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     del config["network"]["token_dropout"]
-    config["checksum"] = trained._config_checksum(config)
+    config["checksum"] = folder_module._config_checksum(config)
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert TrainedModel.load(tmp_path).config == CONFIG
 

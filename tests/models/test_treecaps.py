@@ -2,6 +2,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,16 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-import treecaps.nn.variable_to_static as routing
 from tests.conftest import EXAMPLES
 from tests.naive import naive_forward, nodes_of
+from tests.networks import batch_of
 from tests.trees import random_trees
-from treecaps.data.bags import hash_leaves
-from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
-from treecaps.models.treecaps import Capsules, TreeCaps, TreeCapsConfig
-from treecaps.nn.batch import Batch
+from treecaps.inputs.bags import hash_leaves
+from treecaps.inputs.windows_and_bags import WindowsAndBags
+from treecaps.models.treecaps import Capsules, TreeCaps
+from treecaps.models.treecaps_config import TreeCapsConfig
+from treecaps.nn import routing_engine
 from treecaps.syntax.parse import parse_file
 from treecaps.syntax.tree import Tree
 
@@ -64,7 +66,7 @@ CLASSES = 3
 
 def show(network: TreeCaps, trees: list[Tree], vocabulary: Vocabulary) -> None:
     """Let a network look at trees often enough to know all their tokens."""
-    network.fit_features(network.config.forest(trees * 6, vocabulary))
+    network.fit_features(network.read_trees(network.config, trees * 6, vocabulary))
     if network.tokens:
         assert (network.tokens.known[0] < 2**63 - 1) == any(tree.text for tree in trees)
 
@@ -79,7 +81,7 @@ def assert_equals_naive(config: TreeCapsConfig, trees: list[Tree], scale: float 
         if "bias" in name or "gate" in name:  # these begin at zero, where errors would not show
             torch.nn.init.normal_(weights, std=0.3 * scale)
     show(network, trees, vocabulary)
-    batch = Batch.of(config.forest(trees, vocabulary), torch.float64)
+    batch = read(trees, vocabulary, config)
     found = network(batch)
     every = [naive_forward(network, nodes_of(t, vocabulary, config.window_depth)) for t in trees]
     code, coupling, static = (torch.stack(parts) for parts in zip(*every, strict=True))
@@ -131,7 +133,7 @@ def test_equals_the_naive_network_at_the_papers_sizes() -> None:
 
 @pytest.mark.parametrize("variant", ["paper", "per channel", "longest routed", "gated"])
 def test_blocks_make_no_difference(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routing, "_BLOCK", 100)
+    monkeypatch.setattr(routing_engine, "_BLOCK", 100)
     assert_equals_naive(VARIANTS[variant], [parse_file(path) for path in EXAMPLES[:2]])
 
 
@@ -140,13 +142,13 @@ def test_a_program_says_the_same_alone_and_in_company() -> None:
     vocabulary = Vocabulary.of(trees)
     for config in VARIANTS.values():
         network = TreeCaps(config, len(vocabulary), CLASSES).double()
-        together = network(batch_of(trees, vocabulary, config)).code
-        alone = [network(batch_of([tree], vocabulary, config)).code[0] for tree in trees]
+        together = network(read(trees, vocabulary, config)).code
+        alone = [network(read([tree], vocabulary, config)).code[0] for tree in trees]
         assert close(together, torch.stack(alone))
 
 
-def batch_of(trees: list[Tree], vocabulary: Vocabulary, config: TreeCapsConfig) -> Batch:
-    return Batch.of(config.forest(trees, vocabulary), torch.float64)
+def read(trees: list[Tree], vocabulary: Vocabulary, config: TreeCapsConfig) -> Any:
+    return batch_of(TreeCaps.read_trees(config, trees, vocabulary), torch.float64)
 
 
 @pytest.mark.parametrize("per_channel", [False, True])
@@ -155,16 +157,16 @@ def test_coupling_can_be_read_out(per_channel: bool) -> None:
     trees = [parse_file(EXAMPLES[0]), Tree.build(["a"], [-1])]
     vocabulary = Vocabulary.of(trees)
     network = TreeCaps(config, len(vocabulary), CLASSES).double()
-    batch = batch_of(trees, vocabulary, config)
+    batch = read(trees, vocabulary, config)
     shares = network.static_coupling(batch)
     static = network(batch).static
-    capsules, _, weight = network._primary(batch)
+    capsules, _, weight = network._primary(batch.windows)
     for program, share in enumerate(shares):
-        begin, end = batch.bounds[program], batch.bounds[program + 1]
+        begin, end = batch.windows.bounds[program], batch.windows.bounds[program + 1]
         assert share.shape == (end - begin, 6, 3)
         assert close(share.sum(2), torch.ones(end - begin, 6).double())
         # The last static capsules are made with just these shares.
-        u = capsules[batch.window[begin:end]]
+        u = capsules[batch.windows.window[begin:end]]
         m = weight[begin:end, None, None]
         sums = torch.einsum("nca,ndc->cad", share * m, u)
         sums = sums.flatten(0, 1) if per_channel else sums.sum(0)
@@ -182,13 +184,13 @@ def test_node_by_node_it_says_the_same(variant: str) -> None:
     network = TreeCaps(config, len(vocabulary), CLASSES, len(vocabulary.tokens)).double()
     if network.gate:
         torch.nn.init.normal_(network.gate.weight)
-    alone = Forest.node_by_node(tree, vocabulary, config.depths, bags=config.bags)
-    batch = Batch.of(alone, torch.float64)
-    assert len(batch.symbols.kind) == len(tree)
+    alone = WindowsAndBags.node_by_node(tree, vocabulary, config.depths, feature=config.feature)
+    batch = batch_of(alone, torch.float64)
+    assert len(batch.windows.symbols.kind) == len(tree)
     show(network, [tree], vocabulary)
-    expected = network(Batch.of(config.forest([tree], vocabulary), torch.float64)).code
+    expected = network(read([tree], vocabulary, config)).code
     assert close(network(batch).code, expected)
-    assert close(network(batch, network.symbol_vectors(batch.symbols)).code, expected)
+    assert close(network(batch, network.symbol_vectors(batch.windows.symbols)).code, expected)
     assert not close(
         network(batch, torch.zeros(len(tree), config.vector_size).double()).code, expected
     )
@@ -201,13 +203,13 @@ def test_routes_lead_back_to_windows(variant: str) -> None:
     vocabulary = Vocabulary.of(trees, config.known_tokens)
     torch.manual_seed(0)
     network = TreeCaps(config, len(vocabulary), CLASSES, len(vocabulary.tokens)).double()
-    batch = batch_of(trees, vocabulary, config)
+    batch = read(trees, vocabulary, config)
     show(network, trees, vocabulary)
     shares, code_shares = network.routes(batch)
     answer = network(batch)
     assert close(code_shares.sum(1), torch.ones(2, CLASSES).double())
     for program, (share, static) in enumerate(zip(shares, answer.static, strict=True)):
-        begin, end = batch.bounds[program], batch.bounds[program + 1]
+        begin, end = batch.windows.bounds[program], batch.windows.bounds[program + 1]
         there = static.norm(dim=1) > 0
         assert share.shape == (end - begin, len(static) - config.token_channels)
         assert close(share.sum(0), there[: share.shape[1]].double())
@@ -223,8 +225,11 @@ def test_routes_lead_back_to_windows(variant: str) -> None:
             expected = parts @ whole / (whole @ whole)
             assert close(code_shares[program, :, number], expected)
     if config.statics == 1 and config.per_channel:
-        capsules, _, weight = network._primary(batch)
-        parts = capsules[batch.window[: batch.bounds[1]]] * weight[: batch.bounds[1], None, None]
+        capsules, _, weight = network._primary(batch.windows)
+        parts = (
+            capsules[batch.windows.window[: batch.windows.bounds[1]]]
+            * weight[: batch.windows.bounds[1], None, None]
+        )
         whole = parts.sum(0)
         assert close(shares[0], (parts * whole).sum(1) / (whole * whole).sum(0))
 
@@ -235,17 +240,16 @@ def test_maxima_have_no_routes() -> None:
     config = VARIANTS["max pooling"]
     network = TreeCaps(config, len(vocabulary), CLASSES).double()
     with pytest.raises(UsageError, match="there are no routes"):
-        network.routes(batch_of([tree], vocabulary, config))
+        network.routes(read([tree], vocabulary, config))
 
 
 _LARGE = """
 import resource, sys
 import numpy as np, torch
-from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
-from treecaps.models.treecaps import TreeCapsConfig
+from treecaps.models.treecaps_config import TreeCapsConfig
 from treecaps.models.treecaps import TreeCaps
-from treecaps.nn.batch import Batch
+from tests.networks import batch_of
 from treecaps.syntax.tree import Tree
 
 torch.set_num_threads(1)
@@ -262,12 +266,13 @@ tree = Tree.build(kinds, parent)
 vocabulary = Vocabulary.of([tree])
 network = TreeCaps(TreeCapsConfig(), len(vocabulary), 10)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-batch = Batch.of(Forest.of([tree], vocabulary))
+batch = batch_of(TreeCaps.read_trees(network.config, [tree], vocabulary))
 with torch.no_grad():
     lengths = network(batch).lengths
 assert torch.isfinite(lengths).all()
 network.loss(network(batch), torch.tensor([0])).backward()
-print(len(batch.window), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+taken = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+print(len(batch.windows.window), taken)
 """
 
 
@@ -309,12 +314,12 @@ def test_capsules_of_tokens_come_from_the_features_that_they_are_due_to() -> Non
     show(network, trees, vocabulary)
     layer = network.tokens
     assert layer is not None
-    bags = batch_of(trees[:1], vocabulary, config).bags
+    bags = read(trees[:1], vocabulary, config).bags
     assert bags is not None
-    features, shares = layer.shares(bags)
-    whole = layer(bags)[0]
+    features, shares = layer.shares(bags.offsets, bags.feature, bags.count)
+    whole = layer(bags.offsets, bags.feature, bags.count)[0]
     assert close(shares.sum(0), torch.ones(config.token_channels).double())
-    place, _, weight = layer.find(bags)
+    place, _, weight = layer.find(bags.offsets, bags.feature, bags.count)
     assert features.tolist() == layer.known[place].tolist()
     units = layer.capsules(layer.vectors[place]) * weight[:, None, None]
     sums = units.sum(0).T  # [C, D]
@@ -322,7 +327,8 @@ def test_capsules_of_tokens_come_from_the_features_that_they_are_due_to() -> Non
     assert close(shares, along)
     norm = sums.norm(dim=1, keepdim=True)
     assert close(whole, norm / (1 + norm**2) * sums)
-    other = layer(bags, torch.zeros(len(place), config.vector_size).double())
+    nothing = torch.zeros(len(place), config.vector_size).double()
+    other = layer(bags.offsets, bags.feature, bags.count, nothing)
     assert not close(other[0], whole)
 
 
@@ -331,7 +337,7 @@ def test_tokens_of_few_programs_are_not_known() -> None:
     trees = [parse_file(path) for path in EXAMPLES[:16]]
     vocabulary = Vocabulary.of(trees)
     network = TreeCaps(replace(config, token_features=100_000), len(vocabulary), CLASSES)
-    network.fit_features(config.forest(trees, vocabulary))
+    network.fit_features(network.read_trees(config, trees, vocabulary))
     programs = Counter(
         feature for tree in trees for feature in {*np.concatenate(hash_leaves(tree)[1]).tolist()}
     )

@@ -1,8 +1,8 @@
 import torch
 
-from treecaps.data.forest import Forest
+from tests.networks import batch_of
 from treecaps.data.vocabulary import Vocabulary
-from treecaps.nn.batch import Batch
+from treecaps.inputs.windows import Windows
 from treecaps.nn.tree_convolution import TreeConvolution
 from treecaps.syntax.tree import Tree
 
@@ -10,26 +10,26 @@ from treecaps.syntax.tree import Tree
 def test_equals_the_formula_by_hand() -> None:
     tree = Tree.build(["p", "a", "b", "c"], [-1, 0, 0, 0])
     vocabulary = Vocabulary.of([tree])
-    batch = Batch.of(Forest.of([tree], vocabulary))
+    batch = batch_of(Windows.from_trees([tree], vocabulary))
     x = torch.randn(len(vocabulary), 5)
     layer = TreeConvolution(5, 4, slices=2)
     torch.nn.init.normal_(layer.bias)
-    found = layer(x, batch.layers[0])
+    found = layer(x, *batch.layers[0])
     assert found.shape == (4, 2, 4)
     top, left, right = layer.weight.view(3, 5, 8)
     p, a, b, c = (x[vocabulary.number(kind)] for kind in "pabc")
     y = p @ top + a @ left + b @ (left + right) / 2 + c @ right + layer.bias
-    sizes = torch.cat([batch.layers[0].offsets[1:], torch.tensor([7])]) - batch.layers[0].offsets
+    sizes = batch.layers[0].offsets.diff()
     assert torch.allclose(found[sizes.argmax()], y.tanh().view(2, 4), atol=1e-6)
 
 
 def test_one_slice_equals_its_part_of_several() -> None:
     """Slices stand side by side and share nothing."""
     tree = Tree.build(["p", "a"], [-1, 0])
-    batch = Batch.of(Forest.of([tree], Vocabulary.of([tree])))
+    batch = batch_of(Windows.from_trees([tree], Vocabulary.of([tree])))
     x = torch.randn(3, 5)
     several = TreeConvolution(5, 4, slices=3)
     one = TreeConvolution(5, 4)
     one.weight.data = several.weight.data[:, 4:8]
     one.bias.data = several.bias.data[4:8]
-    assert torch.allclose(one(x, batch.layers[0])[:, 0], several(x, batch.layers[0])[:, 1])
+    assert torch.allclose(one(x, *batch.layers[0])[:, 0], several(x, *batch.layers[0])[:, 1])

@@ -4,12 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.vectors.examples import java_trees
+from tests.training.vectors.examples import java_trees
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, UsageError
 from treecaps.rendering.vectors import _place, draw_vectors
-from treecaps.vectors.kind_vectors import KindVectors
-from treecaps.vectors.learn import learn_vectors
+from treecaps.training.vectors.kind_vectors import KindVectors
+from treecaps.training.vectors.learn import learn_vectors
 
 
 def by_chance(names: list[str], size: int = 30) -> KindVectors:

@@ -13,14 +13,11 @@ from treecaps.errors import UsageError
 from treecaps.inference.classify import classify
 from treecaps.inference.embed import Embedder
 from treecaps.models.trained import TrainedModel
+from treecaps.nn.contrastive_loss import contrastive_loss
+from treecaps.nn.map_at_r import average_precision, map_at_r
 from treecaps.rendering.training import train
 from treecaps.syntax.tree import Tree
-from treecaps.tasks.similarity import (
-    Similarity,
-    average_precision,
-    contrastive_loss,
-    map_at_r,
-)
+from treecaps.tasks.similarity import Similarity
 from treecaps.training.prepare import prepare
 from treecaps.training.presets import Preset, apply_settings, get_preset
 
@@ -86,7 +83,7 @@ def test_map_at_r_looks_at_programs_in_parts(monkeypatch: pytest.MonkeyPatch) ->
     vectors = torch.nn.functional.normalize(torch.randn(50, 4, generator=chance))
     label = torch.arange(50) % 6
     whole = map_at_r(vectors, label)
-    monkeypatch.setattr("treecaps.tasks.similarity._ROWS", 7)
+    monkeypatch.setattr("treecaps.nn.map_at_r._ROWS", 7)
     assert map_at_r(vectors, label) == pytest.approx(whole)
 
 
@@ -168,7 +165,7 @@ def test_a_model_for_similarity_is_kept_and_reported_and_resumed(tmp_path: Path)
     again = TrainedModel.load(tmp_path / "one")
     assert again.fingerprint() == model.fingerprint()
     assert again.labels == ()
-    assert again.weights == (0.5, 0.5)
+    assert again.engine.weights == (0.5, 0.5)
     np.testing.assert_array_equal(
         Embedder(again).embed_trees(trees[:3]), Embedder(model).embed_trees(trees[:3])
     )
@@ -220,7 +217,7 @@ def test_validation_programs_are_set_aside_in_pairs() -> None:
         labels,
         None,
         task=Similarity(),
-        grow=quick().network.forest,
+        read_trees=quick().read_trees,
         val_share=0.1,
         seed=0,
     )

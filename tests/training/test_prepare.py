@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from tests.training.examples import LABELS, example_labels, example_trees
-from treecaps.data.forest import Forest
 from treecaps.errors import DataError, UsageError
+from treecaps.inputs.base import Input
+from treecaps.inputs.windows import Windows
 from treecaps.syntax.tree import Tree
 from treecaps.tasks.examples import UNKNOWN
 from treecaps.training.prepare import Data, Labels, prepare
@@ -21,7 +22,9 @@ def some(
     share: float = 0.1,
     seed: int = 0,
 ) -> Data:
-    return prepare([TREE] * len(labels), labels, val, grow=Forest.of, val_share=share, seed=seed)
+    return prepare(
+        [TREE] * len(labels), labels, val, read_trees=Windows.from_trees, val_share=share, seed=seed
+    )
 
 
 def test_a_share_of_each_class_is_set_aside() -> None:
@@ -36,19 +39,25 @@ def test_a_share_of_each_class_is_set_aside() -> None:
 def test_what_is_set_aside_depends_on_the_seed_alone() -> None:
     trees, labels = example_trees(), example_labels()
     prints = [
-        prepare(trees, labels, None, grow=Forest.of, val_share=0.2, seed=seed).fingerprint()
+        prepare(
+            trees, labels, None, read_trees=Windows.from_trees, val_share=0.2, seed=seed
+        ).fingerprint()
         for seed in (1, 1, 2)
     ]
     assert prints[0] == prints[1] != prints[2]
 
 
+def nodes_of(inputs: Input) -> int:
+    assert isinstance(inputs, Windows)
+    return int(inputs.node_counts.sum())
+
+
 def test_a_tree_is_in_one_part_only() -> None:
     trees, labels = example_trees(), example_labels()
-    data = prepare(trees, labels, None, grow=Forest.of, val_share=0.25, seed=0)
+    data = prepare(trees, labels, None, read_trees=Windows.from_trees, val_share=0.25, seed=0)
     assert (len(data.train), len(data.val), len(data.trees)) == (40, 12, 40)
-    whole = prepare(trees, labels, None, grow=Forest.of, val_share=0, seed=0)
-    nodes = data.train.forest.node_counts.sum() + data.val.forest.node_counts.sum()
-    assert nodes == whole.train.forest.node_counts.sum()
+    whole = prepare(trees, labels, None, read_trees=Windows.from_trees, val_share=0, seed=0)
+    assert nodes_of(data.train.inputs) + nodes_of(data.val.inputs) == nodes_of(whole.train.inputs)
 
 
 def test_everything_changes_the_fingerprint() -> None:
@@ -78,7 +87,8 @@ def test_single_programs_stay_in_training(caplog: pytest.LogCaptureFixture) -> N
 def test_kinds_of_validation_data_alone_are_unknown() -> None:
     data = some(["a", "b"], ([OTHER], ["a"]))
     assert "d" not in data.vocabulary.kinds
-    assert 0 in data.val.forest.layers[0].member
+    assert isinstance(data.val.inputs, Windows)
+    assert 0 in data.val.inputs.layers[0].member
 
 
 def test_labels_of_validation_data_alone_are_named(caplog: pytest.LogCaptureFixture) -> None:
@@ -108,7 +118,7 @@ def test_data_that_cannot_be_learned_from() -> None:
     with pytest.raises(UsageError, match="training data are a list of trees"):
         some("ab")
     with pytest.raises(UsageError, match="2 training programs cannot have 1 labels"):
-        prepare([TREE, TREE], ["a"], None, grow=Forest.of, val_share=0, seed=0)
+        prepare([TREE, TREE], ["a"], None, read_trees=Windows.from_trees, val_share=0, seed=0)
 
 
 def test_no_name_is_a_name_and_none_is_not() -> None:
@@ -118,5 +128,12 @@ def test_no_name_is_a_name_and_none_is_not() -> None:
 
 
 def test_examples_have_four_classes() -> None:
-    data = prepare(example_trees(), example_labels(), None, grow=Forest.of, val_share=0.1, seed=0)
+    data = prepare(
+        example_trees(),
+        example_labels(),
+        None,
+        read_trees=Windows.from_trees,
+        val_share=0.1,
+        seed=0,
+    )
     assert list(data.labels) == LABELS

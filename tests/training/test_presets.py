@@ -6,7 +6,7 @@ import pytest
 from treecaps.errors import UsageError
 from treecaps.models.architectures import get_architecture
 from treecaps.models.settings import from_text, of_json, show, to_json, types_of
-from treecaps.models.treecaps import TreeCapsConfig
+from treecaps.models.treecaps_config import TreeCapsConfig
 from treecaps.training.config import TrainingConfig
 from treecaps.training.presets import apply_settings, get_preset, options
 

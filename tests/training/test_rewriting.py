@@ -9,20 +9,23 @@ import numpy as np
 import pytest
 import torch
 
+from tests.networks import batch_of
 from tests.training.examples import example_labels, example_trees, small
 from treecaps.errors import UsageError
+from treecaps.inputs.base import Input
+from treecaps.inputs.windows import Windows
+from treecaps.inputs.windows_and_bags import WindowsAndBags
 from treecaps.models.trained import TrainedModel
-from treecaps.nn.batch import Batch
 from treecaps.syntax.blind import blind
 from treecaps.syntax.parse import parse_code
 from treecaps.syntax.program import Program
 from treecaps.syntax.rewrite import rewrite
 from treecaps.syntax.tree import Tree
 from treecaps.training.config import TrainingConfig
-from treecaps.training.fitting import Fitting
 from treecaps.training.prepare import Data, prepare
 from treecaps.training.presets import get_preset
-from treecaps.training.trainer import Interrupted, train
+from treecaps.training.train import Interrupted, train
+from treecaps.training.trainer import Trainer
 
 
 def one_by_one(change: Callable[[Program], Program], trees: Sequence[Tree]) -> list[Tree]:
@@ -34,6 +37,11 @@ def one_by_one(change: Callable[[Program], Program], trees: Sequence[Tree]) -> l
 rewritten = partial(one_by_one, partial(rewrite, seed=0))
 
 
+def windows_of(inputs: Input) -> Windows:
+    assert isinstance(inputs, WindowsAndBags)
+    return inputs.windows
+
+
 @cache
 def data() -> Data:
     preset = small()
@@ -41,7 +49,7 @@ def data() -> Data:
         example_trees(),
         example_labels(),
         None,
-        grow=preset.network.forest,
+        read_trees=preset.read_trees,
         val_share=0.2,
         seed=0,
         blind=partial(one_by_one, blind),
@@ -52,17 +60,16 @@ def data() -> Data:
 def test_training_programs_are_there_in_three_ways_and_others_in_two() -> None:
     train_data, val = data().train, data().val
     assert train_data.ways == ("blind", "rewritten")
-    assert len(train_data.forest) == len(train_data.every_label) == 3 * len(train_data)
+    assert len(train_data.inputs) == len(train_data.every_label) == 3 * len(train_data)
     assert val.ways == ("blind",)
     assert val.has_blind
-    assert len(val.forest) == len(val.every_label) == 2 * len(val)
-    alone = small().network.forest(rewritten(data().trees), data().vocabulary)
+    assert len(val.inputs) == len(val.every_label) == 2 * len(val)
+    alone = windows_of(small().read_trees(rewritten(data().trees), data().vocabulary))
     rows = train_data.told("rewritten", np.arange(len(train_data)))
-    whole = train_data.forest.select(rows)
+    whole = windows_of(train_data.inputs.select(rows))
     np.testing.assert_array_equal(whole.offsets, alone.offsets)
     np.testing.assert_array_equal(np.sort(whole.count), np.sort(alone.count))
-    assert whole.languages == alone.languages
-    plain = train_data.forest.select(np.arange(len(train_data)))
+    plain = windows_of(train_data.inputs.select(np.arange(len(train_data))))
     assert not np.array_equal(np.sort(plain.count), np.sort(whole.count))
 
 
@@ -79,27 +86,27 @@ def test_training_programs_are_there_in_three_ways_and_others_in_two() -> None:
 def test_an_epoch_sees_the_shares_that_were_asked_for(
     rename: float, rewriting: float, shares: tuple[float, ...]
 ) -> None:
-    fitting = Fitting(
+    trainer = Trainer(
         small(f"rename_probability={rename}", f"rewrite_probability={rewriting}"), data(), 0
     )
     rows = np.tile(np.arange(len(data().train)), 100)
-    way, program = np.divmod(fitting._tell(rows, np.random.default_rng(0)), len(data().train))
+    way, program = np.divmod(trainer._augment(rows, np.random.default_rng(0)), len(data().train))
     np.testing.assert_array_equal(program, rows)
     found = np.bincount(way, minlength=3) / len(rows)
     np.testing.assert_allclose(found, shares, atol=0.03 if rename == 0.5 else 0)
 
 
 def test_a_step_is_shown_what_was_rewritten() -> None:
-    fitting = Fitting(
+    trainer = Trainer(
         small("rewrite_probability=1", "rename_probability=0", "token_capsule_dropout=0"), data(), 0
     )
-    network, examples, rows = fitting.network.eval(), data().train, np.arange(20)
+    network, examples, rows = trainer.model.eval(), data().train, np.arange(20)
     shown, wanted, plain = (
         network(batch).scores
         for batch in (
-            fitting._draw(rows, np.random.default_rng(0)),
-            Batch.of(examples.forest.select(examples.told("rewritten", rows))),
-            Batch.of(examples.forest.select(rows)),
+            trainer._draw(rows, np.random.default_rng(0))[0],
+            batch_of(examples.inputs.select(examples.told("rewritten", rows))),
+            batch_of(examples.inputs.select(rows)),
         )
     )
     assert torch.equal(shown, wanted)

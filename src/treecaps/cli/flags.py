@@ -8,6 +8,7 @@ import click
 FLAGS = {
     "cache": "--cache",
     "comments": "--comments",
+    "device": "--device",
     "ensemble": "--ensemble",
     "folder": "--out",
     "frontend": "--frontend",

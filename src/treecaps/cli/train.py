@@ -27,7 +27,7 @@ from treecaps.errors import UsageError
 if TYPE_CHECKING:
     from treecaps.models.trained import TrainedModel
     from treecaps.tasks import Task
-    from treecaps.training.trainer import TrainingProgress
+    from treecaps.training.train import TrainingProgress
 
 
 def _architectures() -> list[str]:
@@ -201,7 +201,7 @@ def command(
     from treecaps.rendering.report import to_html
     from treecaps.training import folder
     from treecaps.training.presets import apply_settings, get_preset
-    from treecaps.training.trainer import Interrupted, train
+    from treecaps.training.train import Interrupted, train
 
     # Complain now, not after minutes.
     for name, value in (("nodes", nodes), ("epochs", epochs)):
@@ -310,7 +310,7 @@ def _print(model: "TrainedModel", task: "Task", out: Path) -> None:
         name = f"epochs, seed {member['seed']}" if len(model.members) > 1 else "epochs"
         add_row(table, name, f"{member['epochs']}, the best was {member['best_epoch']}")
     if len(model.members) > 1:
-        add_row(table, "weights", ", ".join(f"{weight:.2f}" for weight in model.weights))
+        add_row(table, "weights", ", ".join(f"{weight:.2f}" for weight in model.engine.weights))
     for row in task.describe(metrics):
         add_row(table, *row)
     add_row(table, "time", f"{metrics['seconds']:.0f} s")

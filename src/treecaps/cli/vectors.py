@@ -8,7 +8,7 @@ from treecaps.cli.inputs import build_corpus, tell_failures
 from treecaps.cli.options import cache_option, json_option, parser_options, workers_option
 from treecaps.cli.output import add_row, new_table, progress, say, say_json, say_table
 from treecaps.errors import DataError
-from treecaps.vectors import METHODS
+from treecaps.training.vectors import METHODS
 
 _ROWS = 40
 
@@ -70,7 +70,7 @@ def learn(
     """
     if not out.parent.is_dir():  # complain now, not after minutes
         raise DataError(f"cannot write {out}: there is no folder {out.parent}")
-    from treecaps.vectors.learn import learn_vectors
+    from treecaps.training.vectors.learn import learn_vectors
 
     corpus = build_corpus(
         data,
@@ -101,7 +101,7 @@ def learn(
 @json_option
 def neighbours(file: Path, kinds: tuple[str, ...], top: int, as_json: bool) -> None:
     """Print the kinds that are nearest by cosine; without KIND, for the most frequent kinds."""
-    from treecaps.vectors.kind_vectors import KindVectors
+    from treecaps.training.vectors.kind_vectors import KindVectors
 
     vectors = KindVectors.load(file)
     # A shell takes away the quotes that anonymous kinds have.
@@ -141,7 +141,7 @@ def neighbours(file: Path, kinds: tuple[str, ...], top: int, as_json: bool) -> N
 )
 def plot(file: Path, out: Path) -> None:
     """Draw the kinds on a plane, those with like vectors together."""
-    from treecaps.vectors.kind_vectors import KindVectors
+    from treecaps.training.vectors.kind_vectors import KindVectors
 
     vectors = KindVectors.load(file)
     from treecaps.rendering.vectors import draw_vectors  # slow to load

@@ -6,22 +6,17 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from treecaps.data.bags import hash_leaves
-from treecaps.data.forest import Forest
 from treecaps.data.parallel import parse_programs
 from treecaps.errors import DataError, Failure, UsageError
-from treecaps.explanation.attribution import (
-    Contributions,
-    Method,
-    attribute,
-    best_method,
-    to_tokens,
-)
-from treecaps.explanation.perturbation import Dimension, perturb
+from treecaps.explanation.attribution import Method, attribute, best_method
+from treecaps.explanation.perturbation import Dimension, perturb, strongest
+from treecaps.explanation.spreading import Contributions, to_tokens
 from treecaps.inference.classify import Classification, answer, is_empty
+from treecaps.inputs.bags import hash_leaves
+from treecaps.inputs.base import Floats
+from treecaps.inputs.distinct import Longs
+from treecaps.inputs.windows_and_bags import WindowsAndBags
 from treecaps.models.trained import ModelLike, TrainedModel, as_model
-from treecaps.models.treecaps import TreeCaps
-from treecaps.nn.batch import Batch
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import check_answers
@@ -190,36 +185,40 @@ def explain(
 
 def _routes(model: TrainedModel, tree: Tree, number: int) -> tuple[Route, ...]:
     """Return the strongest routes of the network that counts most."""
-    member = model.strongest
-    assert isinstance(member, TreeCaps)
-    if member.config.pooling == "max":
-        return ()
+    member = strongest(model)
     config = member.config
-    forest, rows = Forest.with_rows(tree, model.vocabulary, config.depths, bags=config.bags)
-    batch = Batch.of(forest)
-    (shares,), code_shares = member.routes(batch)
-    first = np.zeros(len(forest.count), np.int64)
+    if config.pooling == "max":
+        return ()
+    program, rows = WindowsAndBags.with_rows(tree, model.vocabulary, config.depths, config.feature)
+    routes = member.find_routes(program)
+    first = np.zeros(len(program.windows.count), np.int64)
     first[rows[::-1]] = np.arange(len(tree))[::-1]
+    # Capsules of tokens come from features, each of which first occurs at some leaf.
+    leaves = _first_leaves(tree, routes.features)
+    windows = routes.windows.shape[1]
     found = []
-    strongest = code_shares[0, :, number].topk(min(_ROUTES, code_shares.shape[1]))
-    if member.tokens and batch.bags:
-        # Capsules of tokens come from features, each of which first occurs at some leaf.
-        features, of_tokens = member.tokens.shares(batch.bags)
-        every, runs = hash_leaves(tree)
-        hashes = np.concatenate(runs)
-        leaves = np.concatenate([every[: len(run)] for run in runs])
-        order = np.argsort(hashes, kind="stable")
-        leaves = leaves[order[np.searchsorted(hashes[order], features.numpy())]]
-    for share, capsule in zip(*(part.tolist() for part in strongest), strict=True):
-        windows = shares.shape[1]
+    for capsule in _largest(routes.code[:, number], _ROUTES):
         of: Literal["windows", "tokens"] = "windows" if capsule < windows else "tokens"
         of_it, where = (
-            (shares[:, capsule], first)
+            (routes.windows[:, capsule], first)
             if of == "windows"
-            else (of_tokens[:, capsule - windows], leaves)
+            else (routes.tokens[:, capsule - windows], leaves)
         )
-        best = of_it.topk(min(_SOURCES, len(of_it)))
-        places = where[best.indices.numpy()].tolist()
-        nodes = tuple(zip(places, best.values.tolist(), strict=True))
-        found.append(Route(capsule, of, share, nodes))
+        nodes = tuple((int(where[row]), float(of_it[row])) for row in _largest(of_it, _SOURCES))
+        found.append(Route(capsule, of, float(routes.code[capsule, number]), nodes))
     return tuple(found)
+
+
+def _first_leaves(tree: Tree, features: Longs) -> Longs:
+    """Return ``[F]``, the leaf where each token feature first occurs."""
+    every, runs = hash_leaves(tree)
+    hashes = np.concatenate(runs)
+    leaves = np.concatenate([every[: len(run)] for run in runs])
+    order = np.argsort(hashes, kind="stable")
+    return leaves[order[np.searchsorted(hashes[order], features)]]
+
+
+def _largest(values: Floats, count: int) -> list[int]:
+    """Return the places of the largest values, the largest first."""
+    places: list[int] = np.argsort(-values, kind="stable")[:count].tolist()
+    return places

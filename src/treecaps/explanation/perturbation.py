@@ -2,13 +2,13 @@
 
 from typing import Any, NamedTuple
 
-import torch
+import numpy as np
 
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
-from treecaps.nn.batch import Batch
+from treecaps.nn.tensors import to_numpy, to_tensors
 from treecaps.syntax.tree import Tree
 
 STEP = 0.25
@@ -56,7 +56,6 @@ class Dimension(NamedTuple):
         }
 
 
-@torch.no_grad()
 def perturb(model: TrainedModel, tree: Tree, label: str) -> tuple[Dimension, ...]:
     """Vary each number of a class's code capsule, and rebuild the program's windows from it.
 
@@ -68,33 +67,34 @@ def perturb(model: TrainedModel, tree: Tree, label: str) -> tuple[Dimension, ...
     Returns:
         The numbers of the capsule, that which moves most first.
     """
-    member = model.strongest
-    if not isinstance(member, TreeCaps) or member.decoder is None:
+    member = strongest(model)
+    if member.decoder is None:
         raise UsageError(
-            "the model has no decoder to rebuild windows with; train one with --set windows=1000"
+            "the model has no decoder to rebuild windows with; train one with windows=1000",
+            arguments=("windows=1000",),
         )
     number = model.labels.index(label)
-    code = member(Batch.of(model.forest([tree]))).code[0]
-    size = code.shape[1]
-    steps = STEP * torch.eye(size)
-    versions = code.repeat(2 * size, 1, 1)
-    versions[:, number] += torch.cat([steps, -steps])
-    shares = member.decoder(versions, torch.full((2 * size,), number)).exp()
-    changes = shares[:size] - shares[size:]
+    code = member(to_tensors(model.read_trees([tree]), member.vectors)).code[0].detach()
+    changes = to_numpy(member.decoder.vary(code, number, STEP))
     windows = [_spell(kinds, model.vocabulary) for kinds in member.decoder.known.tolist()]
     windows.append(_OTHERS)
     found = []
     for place, change in enumerate(changes):
-        ends = [change.topk(min(_SHOWN, len(change)), largest=up) for up in (True, False)]
+        order = np.argsort(-change, kind="stable")
         comes, goes = (
-            tuple(
-                Change(windows[window], share)
-                for window, share in zip(end.indices.tolist(), end.values.tolist(), strict=True)
-            )
-            for end in ends
+            tuple(Change(windows[window], float(change[window])) for window in end[:_SHOWN])
+            for end in (order, order[::-1])
         )
-        found.append(Dimension(place, change.clamp(min=0).sum().item(), comes, goes))
+        found.append(Dimension(place, float(change.clip(min=0).sum()), comes, goes))
     return tuple(sorted(found, key=lambda one: -one.moved))
+
+
+def strongest(model: TrainedModel) -> TreeCaps:
+    """Return the network of an ensemble that counts most."""
+    weights = model.engine.weights
+    member = model.members[weights.index(max(weights))]
+    assert isinstance(member, TreeCaps)
+    return member
 
 
 def _spell(kinds: list[int], vocabulary: Vocabulary) -> str:

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treecaps.data.forest import Forest
 from treecaps.errors import Failure, UsageError
 from treecaps.inference.stream import stream
 from treecaps.inference.units import CodeUnit
+from treecaps.inputs.base import Input
 from treecaps.models.calibration import UNKNOWN
 from treecaps.models.trained import ModelLike, TrainedModel, as_model
 from treecaps.syntax.program import Program
@@ -128,7 +128,7 @@ def answer_all(
     model: TrainedModel, units: Sequence[CodeUnit], top: int = 3
 ) -> list[Classification]:
     """Tell the classes of programs that are parsed, or of functions, all in one go."""
-    found = _answer(model, model.forest([unit.tree for unit in units]), top)
+    found = _answer(model, model.read_trees([unit.tree for unit in units]), top)
     return [_classification(model, *one) for one in zip(units, found, strict=True)]
 
 
@@ -143,9 +143,9 @@ def _classification(
     return Classification(unit.id, label, known, *best[0], best, unit.function, unit.line)
 
 
-def _answer(model: TrainedModel, forest: Forest, top: int) -> list[tuple[Candidate, ...]]:
+def _answer(model: TrainedModel, inputs: Input, top: int) -> list[tuple[Candidate, ...]]:
     """Return the first classes of each tree."""
-    lengths = model.scores(forest)
+    lengths = model.scores(inputs)
     probabilities = model.calibration.probabilities(lengths)
     classes = np.argsort(-lengths, axis=1, kind="stable")[:, :top]
     return [

@@ -77,7 +77,7 @@ class Embedder:
             stream(
                 self.model,
                 programs,
-                lambda forest: list(self.model.engine.embed(forest)),
+                lambda inputs: list(self.model.engine.embed(inputs)),
                 functions=functions,
                 workers=workers,
                 times=times,
@@ -86,7 +86,7 @@ class Embedder:
 
     def embed_trees(self, trees: Iterable[Tree]) -> Vectors:
         """Return the vectors of programs that are parsed, ``[B, E]``."""
-        return self.model.engine.embed(self.model.forest(trees))
+        return self.model.engine.embed(self.model.read_trees(trees))
 
 
 def _embed(

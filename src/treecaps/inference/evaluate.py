@@ -143,8 +143,8 @@ def evaluate(model: ModelLike, corpus: Corpus, *, step: Step | None = None) -> E
     for chunk in chunked(chosen, _CHUNK_PROGRAMS, _CHUNK_NODES, sizes.__getitem__):
         trees = [corpus[number] for number in chunk]
         begun = time.perf_counter()
-        forest = model.forest(trees)
-        best = model.scores(forest).argmax(1).tolist()
+        inputs = model.read_trees(trees)
+        best = model.scores(inputs).argmax(1).tolist()
         seconds += time.perf_counter() - begun
         answers += [model.labels[number] for number in best]
         if step:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from treecaps.chunks import chunked
-from treecaps.data.forest import Forest
 from treecaps.data.parallel import parse_programs
 from treecaps.errors import Failure, ProgramError, UsageError
 from treecaps.inference.units import CodeUnit, units_of
+from treecaps.inputs.base import Input
 from treecaps.models.trained import TrainedModel
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
@@ -28,7 +28,7 @@ _Found = TypeVar("_Found")
 def stream(
     model: TrainedModel,
     programs: Iterable[Program | Failure | str | Path],
-    look: Callable[[Forest], Sequence[_Found]],
+    look: Callable[[Input], Sequence[_Found]],
     *,
     functions: bool = False,
     workers: int | None = None,
@@ -39,7 +39,7 @@ def stream(
     Args:
         model: What shares the trees.
         programs: Programs, or files to read; failures pass through.
-        look: Finds something for each tree of a forest.
+        look: Finds something for each program.
         functions: Whether to look at each function of a program, not at the whole.
         workers: How many processes parse; as many as there are cores by default.
         times: Is told the seconds spent so far on ``parsing`` (waiting for trees) and ``network``.
@@ -53,7 +53,7 @@ def stream(
 def _stream(
     model: TrainedModel,
     programs: Iterable[Program | Failure | str | Path],
-    look: Callable[[Forest], Sequence[_Found]],
+    look: Callable[[Input], Sequence[_Found]],
     functions: bool,
     workers: int,
     clock: "_Clock",
@@ -80,18 +80,18 @@ def _stream(
             trees.sort(key=lambda item: item[0].language)
             parts = list(chunked(trees, _PROGRAMS, _NODES, lambda item: len(item[0]))) or [[]]
             for part in parts:
-                forest = model.forest([tree for tree, _ in part])
+                inputs = model.read_trees([tree for tree, _ in part])
                 numbers = [number for _, number in part]
-                yield _Prepared(units, numbers, forest, part is parts[-1])
+                yield _Prepared(units, numbers, inputs, part is parts[-1])
 
     parsed = parse_programs(read(), model.frontend, comments=model.comments, workers=workers)
     clock.start("parsing")
     with closing(parsed), closing(_ahead(prepare(parsed))) as prepared:
         found: dict[int, _Found] = {}
-        for units, numbers, forest, complete in prepared:
+        for units, numbers, inputs, complete in prepared:
             clock.start("network")
             if numbers:
-                found.update(zip(numbers, look(forest), strict=True))
+                found.update(zip(numbers, look(inputs), strict=True))
             if complete:
                 clock.start(None)
                 for number, unit in enumerate(units):
@@ -131,13 +131,13 @@ class _Prepared(NamedTuple):
     Args:
         units: What of some programs gets answers or has failed, in order.
         numbers: Which of them the trees are of.
-        forest: The trees.
+        inputs: The trees.
         complete: Whether the others have had their answers before.
     """
 
     units: list[CodeUnit | Failure]
     numbers: list[int]
-    forest: Forest
+    inputs: Input
     complete: bool
 
 

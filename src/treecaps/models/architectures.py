@@ -3,13 +3,14 @@
 import logging
 from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Any
 
 from treecaps.errors import UsageError
-from treecaps.models.config import NetworkConfig
-from treecaps.models.network import Network
+from treecaps.models.config import ModelConfig
+from treecaps.models.network import Model
 from treecaps.models.registry import ARCHITECTURES, Architecture
 
-__all__ = ["ARCHITECTURES", "Architecture", "architecture_of", "get_architecture", "new_network"]
+__all__ = ["ARCHITECTURES", "Architecture", "architecture_of", "get_architecture", "new_model"]
 
 ENTRY_POINTS = "treecaps.architectures"
 
@@ -17,7 +18,7 @@ _BUILT_IN = (
     *("treecaps", "tbcnn", "ggnn", "astnn", "tree_lstm", "dtbcnn", "bi_dtbcnn", "capsgnn"),
     "linear",
 )
-"""The modules that define architectures; importing one registers its network."""
+"""The modules that define architectures; importing one registers its model."""
 
 log = logging.getLogger("treecaps")
 
@@ -35,7 +36,7 @@ def _load_all() -> None:
 _load_all()
 
 
-def architecture_of(config: NetworkConfig) -> str:
+def architecture_of(config: ModelConfig) -> str:
     """Return the name of the architecture that a configuration is for."""
     return next(name for name, one in ARCHITECTURES.items() if type(config) is one.config)
 
@@ -47,6 +48,8 @@ def get_architecture(name: str) -> Architecture:
     return ARCHITECTURES[name]
 
 
-def new_network(config: NetworkConfig, kinds: int, classes: int, tokens: int = 0) -> Network:
-    """Return a network with random weights."""
-    return ARCHITECTURES[architecture_of(config)].network(config, kinds, classes, tokens)
+def new_model(config: ModelConfig, kinds: int, classes: int, tokens: int = 0) -> Model:
+    """Return a model with random weights."""
+    build: Any = ARCHITECTURES[architecture_of(config)].model
+    model: Model = build(config, kinds, classes, tokens)
+    return model

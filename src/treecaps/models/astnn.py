@@ -7,13 +7,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
-from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
+from treecaps.inputs.subtrees import Subtrees, SubtreeTensors
 from treecaps.models.config import NetworkConfig
-from treecaps.models.network import Logits, SoftmaxNetwork
+from treecaps.models.network import Logits, Network
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
-from treecaps.nn.batch import Batch, SubtreeTensors
 from treecaps.syntax.tree import Tree
 
 
@@ -25,10 +24,6 @@ class ASTNNConfig(NetworkConfig):
     hidden: int = option(100, "the size of the GRU's state, in each direction")
     dropout: float = option(0.0, "share of a program's vector left out in training", ge=0, lt=1)
 
-    def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
-        """Share the subtrees of statements."""
-        return Forest.of(trees, vocabulary, (), subtrees="statements")
-
 
 @register_architecture(
     "astnn",
@@ -36,7 +31,7 @@ class ASTNNConfig(NetworkConfig):
         ASTNNConfig(nodes="kinds+tokens", vector_size=128, dropout=0.2), RECOMMENDED_TRAINING
     ),
 )
-class ASTNN(SoftmaxNetwork):
+class ASTNN(Network):
     r"""AST-based neural network.
 
     .. math:: h = W x + \sum_k h_k + b \qquad e = \max_{\text{nodes}} h
@@ -46,9 +41,16 @@ class ASTNN(SoftmaxNetwork):
     whose states give the program by their largest values.
     """
 
-    OUTPUT = ("output.",)
+    HEAD = ("output.",)
 
     config: ASTNNConfig
+
+    @classmethod
+    def read_trees(
+        cls, config: ASTNNConfig, trees: Iterable[Tree], vocabulary: Vocabulary
+    ) -> Subtrees:
+        """Return the distinct subtrees of statements."""
+        return Subtrees.from_trees(trees, vocabulary, "statements")
 
     def __init__(self, config: ASTNNConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__(config, kinds, classes, tokens)
@@ -57,20 +59,19 @@ class ASTNN(SoftmaxNetwork):
         self.dropout = nn.Dropout(config.dropout)
         self.output = nn.Linear(2 * config.hidden, classes)
 
-    def forward(self, batch: Batch) -> Logits:
+    def forward(self, subtrees: SubtreeTensors[Tensor]) -> Logits:
         """Encode each distinct statement once, read the statements of programs, classify."""
-        subtrees = batch.subtrees
-        assert subtrees is not None
-        statements = self._encode(self.symbol_vectors(batch.symbols), subtrees)
-        rows = torch.split(statements[subtrees.subtree], subtrees.offsets.diff().tolist())
+        statements = self._encode(self.symbol_vectors(subtrees.symbols), subtrees)
+        rows = torch.split(statements[subtrees.subtree], subtrees.counts)
         states, sizes = pad_packed_sequence(
             self.sequence(pack_sequence(list(rows), enforce_sorted=False))[0], batch_first=True
         )
-        beyond = torch.arange(states.shape[1]) >= sizes.unsqueeze(1)
+        beyond = torch.arange(states.shape[1], device=sizes.device) >= sizes.unsqueeze(1)
+        beyond = beyond.to(states.device)
         largest = states.masked_fill(beyond.unsqueeze(2), -torch.inf).amax(1)
         return Logits.of(self.output(self.dropout(largest)))
 
-    def _encode(self, vectors: Tensor, subtrees: SubtreeTensors) -> Tensor:
+    def _encode(self, vectors: Tensor, subtrees: SubtreeTensors[Tensor]) -> Tensor:
         """Return the largest values ``[D, size]`` over the nodes of each subtree."""
         shown = self.encode(vectors)  # once for each symbol
         states = largest = vectors.new_zeros(0, shown.shape[1])

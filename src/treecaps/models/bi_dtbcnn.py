@@ -7,11 +7,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from treecaps.errors import UsageError
-from treecaps.models.dtbcnn import DependencyTower, DTBCNNConfig
+from treecaps.inputs.graphs import GraphTensors
+from treecaps.models.dtbcnn import DTBCNN, DependencyTower, DTBCNNConfig
 from treecaps.models.network import Network, NetworkOutput
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
-from treecaps.nn.batch import Batch
 from treecaps.syntax.languages import LANGUAGES
 
 
@@ -64,11 +64,13 @@ class BiDTBCNN(Network):
     it has seen the class: a program of one language is told by programs of another.
     """
 
-    OUTPUT = ("examples", "seen")
+    HEAD = ("examples", "seen")
 
     config: BiDTBCNNConfig
     examples: Tensor  # [towers, classes, shots, hidden]
     seen: Tensor  # [towers, classes], how many programs so far
+
+    read_trees = DTBCNN.read_trees
 
     def __init__(self, config: BiDTBCNNConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__(config, kinds, classes, tokens)
@@ -84,39 +86,38 @@ class BiDTBCNN(Network):
         self.register_buffer("examples", torch.zeros(count, classes, config.shots, size))
         self.register_buffer("seen", torch.zeros(count, classes, dtype=torch.int64))
 
-    def forward(self, batch: Batch) -> Compared:
+    def forward(self, graphs: GraphTensors[Tensor]) -> Compared:
         """Look at each program, compare it with those remembered."""
-        graphs = batch.graphs
-        assert graphs is not None
-        nodes = self.symbol_vectors(batch.symbols)[graphs.symbol]
-        tower = torch.tensor([int(name in self.config.second) for name in batch.languages])
-        found = torch.stack([reads(nodes, graphs, len(batch)) for reads in self.towers])
-        vectors = self.scale(found[tower, torch.arange(len(batch))])
+        nodes = self.symbol_vectors(graphs.symbols)[graphs.symbol]
+        second = [int(name in self.config.second) for name in graphs.languages]
+        tower = torch.tensor(second, device=nodes.device)
+        found = torch.stack([reads(nodes, graphs, len(graphs)) for reads in self.towers])
+        vectors = self.scale(found[tower, torch.arange(len(graphs), device=nodes.device)])
         return Compared(self._classify(vectors, tower), vectors, tower)
 
-    def loss(self, answer: NetworkOutput, label: Tensor) -> Tensor:
+    def loss(self, output: NetworkOutput, label: Tensor) -> Tensor:
         """Return the mean loss of pairs; those of one class weigh as much as all others.
 
         In training, the programs are remembered.
         """
-        assert isinstance(answer, Compared)
+        assert isinstance(output, Compared)
         kept = self._kept()
-        others = torch.cat([answer.vectors, self.examples[kept]])
+        others = torch.cat([output.vectors, self.examples[kept]])
         same = label.unsqueeze(1) == torch.cat([label, kept.nonzero()[:, 1]])
-        itself = torch.eye(*same.shape, dtype=torch.bool)
+        itself = torch.eye(*same.shape, dtype=torch.bool, device=same.device)
         loss = functional.binary_cross_entropy_with_logits(
-            self._compare(answer.vectors, others), same.to(others.dtype), reduction="none"
+            self._compare(output.vectors, others), same.to(others.dtype), reduction="none"
         )
         sides = [loss[side] for side in (same & ~itself, ~same) if side.any()]
         if self.training:
-            self._remember(answer, label)
+            self._remember(output, label)
         # A step of one program, with none remembered, has no pairs.
         return torch.stack([side.mean() for side in sides]).mean() if sides else 0 * loss.sum()
 
     @torch.no_grad()
-    def _remember(self, answer: Compared, label: Tensor) -> None:
+    def _remember(self, output: Compared, label: Tensor) -> None:
         """Put programs in the places of the oldest of their class and tower."""
-        for vector, tower, number in zip(answer.vectors, answer.tower, label, strict=True):
+        for vector, tower, number in zip(output.vectors, output.tower, label, strict=True):
             place = self.seen[tower, number] % self.config.shots
             self.examples[tower, number, place] = vector
             self.seen[tower, number] += 1
@@ -130,7 +131,7 @@ class BiDTBCNN(Network):
         kept = self._kept()
         alike = self._compare(vectors, self.examples.flatten(0, 2)).sigmoid().view(-1, *kept.shape)
         means = (alike * kept).sum(3) / kept.sum(2).clamp(min=1)  # [B, towers, classes]
-        program = torch.arange(len(vectors))
+        program = torch.arange(len(vectors), device=vectors.device)
         across = (tower + 1) % len(self.seen)
         return torch.where(self.seen[across] > 0, means[program, across], means[program, tower])
 
@@ -143,4 +144,4 @@ class BiDTBCNN(Network):
 
     def _kept(self) -> Tensor:
         """``[towers, classes, shots]``, which places hold a program."""
-        return torch.arange(self.config.shots) < self.seen.unsqueeze(2)
+        return torch.arange(self.config.shots, device=self.seen.device) < self.seen.unsqueeze(2)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
+from treecaps.inputs.graphs import Graphs, GraphTensors
 from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Network, NetworkOutput
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
-from treecaps.nn.batch import Batch, GraphTensors
 from treecaps.nn.dynamic_routing import CapsuleLayer
 from treecaps.nn.margin_loss import margin_loss
 from treecaps.nn.squash import lengths, squash
@@ -39,10 +38,6 @@ class CapsGNNConfig(NetworkConfig):
     graph_iterations: int = option(3, "iterations of routing to the capsules of a program", le=1000)
     class_iterations: int = option(3, "iterations of routing to the class capsules", le=1000)
 
-    def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
-        """Keep all nodes and their edges."""
-        return Forest.of(trees, vocabulary, (), graphs=True)
-
 
 @register_architecture(
     "capsgnn",
@@ -58,9 +53,16 @@ class CapsGNN(Network):
     .. math:: H_{l+1} = \tanh(\tilde D^{-1/2} (A + I) \tilde D^{-1/2} H_l W_l)
     """
 
-    OUTPUT = ("classes.",)
+    HEAD = ("classes.",)
 
     config: CapsGNNConfig
+
+    @classmethod
+    def read_trees(
+        cls, config: CapsGNNConfig, trees: Iterable[Tree], vocabulary: Vocabulary
+    ) -> Graphs:
+        """Return all nodes and their edges."""
+        return Graphs.from_trees(trees, vocabulary)
 
     def __init__(self, config: CapsGNNConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__(config, kinds, classes, tokens)
@@ -88,19 +90,17 @@ class CapsGNN(Network):
             config.class_iterations,
         )
 
-    def forward(self, batch: Batch) -> NetworkOutput:
+    def forward(self, graphs: GraphTensors[Tensor]) -> NetworkOutput:
         """Convolve, attend, route twice."""
-        graphs = batch.graphs
-        assert graphs is not None
-        nodes = self._convolve(self.symbol_vectors(batch.symbols)[graphs.symbol], graphs)
-        graph = self._route(self._attend(nodes, graphs, len(batch)), graphs, len(batch))
+        nodes = self._convolve(self.symbol_vectors(graphs.symbols)[graphs.symbol], graphs)
+        graph = self._route(self._attend(nodes, graphs, len(graphs)), graphs, len(graphs))
         return NetworkOutput(lengths(self.classes(graph)[0]))
 
-    def loss(self, answer: NetworkOutput, label: Tensor) -> Tensor:
+    def loss(self, output: NetworkOutput, label: Tensor) -> Tensor:
         """Return the margin loss."""
-        return margin_loss(answer.scores, label)
+        return margin_loss(output.scores, label)
 
-    def _convolve(self, states: Tensor, graphs: GraphTensors) -> Tensor:
+    def _convolve(self, states: Tensor, graphs: GraphTensors[Tensor]) -> Tensor:
         """Return the capsules of each node, ``[N, channels of all layers, size]``."""
         source, target = graphs.edges[_CHILD]
         degree = 1 + torch.bincount(torch.cat([source, target]), minlength=len(states))
@@ -113,7 +113,7 @@ class CapsGNN(Network):
             found.append(states.view(len(states), self.config.channels, -1))
         return torch.cat(found, 1)
 
-    def _attend(self, nodes: Tensor, graphs: GraphTensors, programs: int) -> Tensor:
+    def _attend(self, nodes: Tensor, graphs: GraphTensors[Tensor], programs: int) -> Tensor:
         """Weigh the nodes of a program against each other, in each channel by themselves."""
         # The softmax of tanh-bounded numbers needs no largest one taken off.
         weight = self.attention(nodes.flatten(1)).tanh().exp()
@@ -121,7 +121,7 @@ class CapsGNN(Network):
         attended: Tensor = nodes * (weight / total[graphs.program]).unsqueeze(2)
         return attended
 
-    def _route(self, nodes: Tensor, graphs: GraphTensors, programs: int) -> Tensor:
+    def _route(self, nodes: Tensor, graphs: GraphTensors[Tensor], programs: int) -> Tensor:
         """Route the capsules of nodes to those of their programs, ``[B, capsules, size]``."""
         config = self.config
         votes = torch.einsum("nci,civ->ncv", nodes, self.votes).view(

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
+from treecaps.inputs.graphs import Graphs, GraphTensors
 from treecaps.models.config import NetworkConfig
-from treecaps.models.network import Logits, SoftmaxNetwork
+from treecaps.models.network import Logits, Network
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
-from treecaps.nn.batch import Batch, GraphTensors
 from treecaps.syntax.edges import EDGES
 from treecaps.syntax.tree import Tree
 
@@ -26,16 +25,12 @@ class GGNNConfig(NetworkConfig):
     steps: int = option(4, "how often nodes hear of their neighbours", le=1000)
     dropout: float = option(0.0, "share of a program's vector left out in training", ge=0, lt=1)
 
-    def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
-        """Keep all nodes and their edges."""
-        return Forest.of(trees, vocabulary, (), graphs=True)
-
 
 @register_architecture(
     "ggnn",
     default=Recommended(GGNNConfig(nodes="kinds+tokens", vector_size=64), RECOMMENDED_TRAINING),
 )
-class GGNN(SoftmaxNetwork):
+class GGNN(Network):
     r"""Gated graph neural network.
 
     .. math::
@@ -49,9 +44,16 @@ class GGNN(SoftmaxNetwork):
     where x is what a node shows.
     """
 
-    OUTPUT = ("output.",)
+    HEAD = ("output.",)
 
     config: GGNNConfig
+
+    @classmethod
+    def read_trees(
+        cls, config: GGNNConfig, trees: Iterable[Tree], vocabulary: Vocabulary
+    ) -> Graphs:
+        """Return all nodes and their edges."""
+        return Graphs.from_trees(trees, vocabulary)
 
     def __init__(self, config: GGNNConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__(config, kinds, classes, tokens)
@@ -64,28 +66,26 @@ class GGNN(SoftmaxNetwork):
         self.dropout = nn.Dropout(config.dropout)
         self.output = nn.Linear(size, classes)
 
-    def forward(self, batch: Batch) -> Logits:
+    def forward(self, graphs: GraphTensors[Tensor]) -> Logits:
         """Pass messages along all edges, sum the nodes of programs, classify."""
-        graphs = batch.graphs
-        assert graphs is not None
         # Equal symbols begin equal.
-        shown = self.inputs(self.symbol_vectors(batch.symbols))[graphs.symbol]
+        shown = self.inputs(self.symbol_vectors(graphs.symbols))[graphs.symbol]
         states = self.propagate(shown, graphs)
         gate, value = self.attend(torch.cat([states, shown], 1)).chunk(2, 1)
-        sums = states.new_zeros(len(batch), states.shape[1]).index_add(
+        sums = states.new_zeros(len(graphs), states.shape[1]).index_add(
             0, graphs.program, gate.sigmoid() * value.tanh()
         )
         # Programs differ in size a hundredfold.
-        sizes = torch.bincount(graphs.program, minlength=len(batch)).unsqueeze(1)
+        sizes = torch.bincount(graphs.program, minlength=len(graphs)).unsqueeze(1)
         return Logits.of(self.output(self.dropout(sums / sizes.sqrt())))
 
-    def propagate(self, states: Tensor, graphs: GraphTensors) -> Tensor:
+    def propagate(self, states: Tensor, graphs: GraphTensors[Tensor]) -> Tensor:
         """Return what nodes, ``[N, size]``, make of all that they hear in a few steps."""
         for _ in range(self.config.steps):
             states = self.cell(self._messages(states, graphs), states)
         return states
 
-    def _messages(self, states: Tensor, graphs: GraphTensors) -> Tensor:
+    def _messages(self, states: Tensor, graphs: GraphTensors[Tensor]) -> Tensor:
         """Return what nodes hear, ``[N, size]``."""
         heard = torch.zeros_like(states)
         for number, (source, target) in enumerate(graphs.edges):

@@ -1,22 +1,25 @@
-"""``Network``: what all architectures have in common."""
+"""``Model``: what is trained, and its largest family, ``Network``."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from treecaps.data.forest import Forest
+from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
-from treecaps.models.config import NetworkConfig
-from treecaps.nn.batch import Batch, SymbolTensors
+from treecaps.inputs.base import Input
+from treecaps.inputs.symbols import SymbolTensors
+from treecaps.models.config import ModelConfig, NetworkConfig
 from treecaps.nn.weights import new_weight
+from treecaps.syntax.tree import Tree
 
 
 @dataclass(frozen=True)
 class NetworkOutput:
-    """What a network says of B programs.
+    """What a model computes for B programs.
 
     Args:
         scores: ``[B, classes]``, from 0 to 1: how much speaks for each class.
@@ -25,77 +28,9 @@ class NetworkOutput:
     scores: Tensor
 
 
-class Network(nn.Module):
-    """A classifier of programs, with vectors for the kinds and sub-tokens of nodes.
-
-    Args:
-        config: What the network is made of.
-        kinds: How many kinds of nodes there are.
-        classes: How many classes there are.
-        tokens: How many sub-tokens there are; none for kinds alone.
-    """
-
-    OUTPUT: ClassVar[tuple[str, ...]] = ()
-    """The weights that belong to the classes: how their names begin."""
-
-    config: NetworkConfig
-
-    def __init__(self, config: NetworkConfig, kinds: int, classes: int, tokens: int = 0) -> None:
-        super().__init__()
-        self.config = config
-        self.vectors = new_weight(kinds, config.vector_size, std=1)
-        # Words begin quieter than kinds: as loud, blind programs scored a point less in a trial.
-        self.token_vectors = new_weight(tokens, config.vector_size, std=0.3) if tokens else None
-
-    def forward(self, batch: Batch) -> NetworkOutput:
-        """Run the forward pass."""
-        raise NotImplementedError
-
-    def embed(self, batch: Batch) -> Tensor:
-        """Return a vector ``[B, E]`` for each program, the more alike the nearer."""
-        raise UsageError("only models of treecaps have vectors of programs")
-
-    def loss(self, answer: NetworkOutput, label: Tensor) -> Tensor:
-        """Return the loss of a batch whose right classes are ``[B]``."""
-        raise NotImplementedError
-
-    def reconstruction(self, answer: NetworkOutput, label: Tensor, weight: float) -> Tensor | None:
-        """Return how badly the programs of a batch are rebuilt, if the network does that at all.
-
-        Args:
-            answer: What the network said in training.
-            label: ``[B]``, the right classes.
-            weight: Gradient scale into the encoder; with 0, only the decoder learns.
-        """
-        return None
-
-    def fit_features(self, forest: Forest) -> None:
-        """Take what is needed from the training programs, before anything is learned."""
-
-    def metrics(self, answer: NetworkOutput, label: Tensor) -> dict[str, Tensor]:
-        """Return means over a batch that are worth watching in training."""
-        return {}
-
-    def lr_multiplier(self, name: str) -> float:
-        """Return how many times faster than others a weight should learn."""
-        return 1.0
-
-    def symbol_vectors(self, symbols: SymbolTensors) -> Tensor:
-        """Return for each symbol the vector of its kind, plus the mean of its sub-tokens'."""
-        vectors = functional.embedding(symbols.kind, self.vectors)
-        if self.token_vectors is None:
-            return vectors
-        token = symbols.token
-        if self.training and self.config.token_dropout:
-            token = token * (torch.rand(token.shape) >= self.config.token_dropout)
-        return vectors + functional.embedding_bag(
-            token, self.token_vectors, symbols.offsets, mode="mean"
-        )
-
-
 @dataclass(frozen=True)
 class Logits(NetworkOutput):
-    """What a network with a softmax says of B programs.
+    """What a model with a softmax computes for B programs.
 
     Args:
         logits: ``[B, classes]``, the logarithms of the scores, up to a number for each program.
@@ -109,10 +44,104 @@ class Logits(NetworkOutput):
         return cls(logits.softmax(1), logits)
 
 
-class SoftmaxNetwork(Network):
-    """A network that ends in a softmax and learns by cross-entropy."""
+class Model(nn.Module):
+    """A model of programs.
 
-    def loss(self, answer: NetworkOutput, label: Tensor) -> Tensor:
-        """Return the mean cross-entropy."""
-        assert isinstance(answer, Logits)
-        return functional.cross_entropy(answer.logits, label)
+    Args:
+        config: What the model is made of.
+    """
+
+    HEAD: ClassVar[tuple[str, ...]] = ()
+    """The weights of the head, which belong to the classes: how their names begin."""
+    CLOSED_FORM: ClassVar[bool] = False
+    """Whether ``fit`` fits the model at once, instead of gradient descent."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+
+    @classmethod
+    def read_trees(cls, config: Any, trees: Iterable[Tree], vocabulary: Vocabulary) -> Input:
+        """Return the programs in the form that a model of this configuration reads.
+
+        Args:
+            config: What the model is made of.
+            trees: The programs; they are gone through once.
+            vocabulary: Numbers of the kinds and sub-tokens.
+        """
+        raise NotImplementedError
+
+    def forward(self, batch: Any) -> NetworkOutput:
+        """Run the forward pass on what ``to_tensors`` of the input returned."""
+        raise NotImplementedError
+
+    def embed(self, batch: Any) -> Tensor:
+        """Return a vector ``[B, E]`` for each program, the more alike the nearer."""
+        raise UsageError("only models of treecaps have vectors of programs")
+
+    def represent(self, batch: Any) -> Tensor:
+        """Return a vector ``[B, E]`` for each program, as its head sees it: the scores."""
+        scores: Tensor = self(batch).scores
+        return scores
+
+    def loss(self, output: NetworkOutput, label: Tensor) -> Tensor:
+        """Return the loss of a batch whose right classes are ``[B]``: of logits, cross-entropy."""
+        assert isinstance(output, Logits)
+        return functional.cross_entropy(output.logits, label)
+
+    def fit(self, inputs: Input, label: Tensor) -> None:
+        """Fit the model to programs with classes ``[B]`` at once, if it has a closed form."""
+        raise NotImplementedError
+
+    def reconstruction(self, output: NetworkOutput, label: Tensor, weight: float) -> Tensor | None:
+        """Return how badly the programs of a batch are rebuilt, if the model does that at all.
+
+        Args:
+            output: What the forward pass returned in training.
+            label: ``[B]``, the right classes.
+            weight: Gradient scale into the encoder; with 0, only the decoder learns.
+        """
+        return None
+
+    def fit_features(self, inputs: Any) -> None:
+        """Take what is needed from the training programs, before anything is learned."""
+
+    def metrics(self, output: NetworkOutput, label: Tensor) -> dict[str, Tensor]:
+        """Return means over a batch that are worth watching in training."""
+        return {}
+
+    def lr_multiplier(self, name: str) -> float:
+        """Return how many times faster than others a weight should learn."""
+        return 1.0
+
+
+class Network(Model):
+    """A model with vectors for the kinds and sub-tokens of nodes.
+
+    Args:
+        config: What the network is made of.
+        kinds: How many kinds of nodes there are.
+        classes: How many classes there are.
+        tokens: How many sub-tokens there are; none for kinds alone.
+    """
+
+    config: NetworkConfig
+
+    def __init__(self, config: NetworkConfig, kinds: int, classes: int, tokens: int = 0) -> None:
+        super().__init__(config)
+        self.vectors = new_weight(kinds, config.vector_size, std=1)
+        # Words begin quieter than kinds: as loud, blind programs scored a point less in a trial.
+        self.token_vectors = new_weight(tokens, config.vector_size, std=0.3) if tokens else None
+
+    def symbol_vectors(self, symbols: SymbolTensors[Tensor]) -> Tensor:
+        """Return for each symbol the vector of its kind, plus the mean of its sub-tokens'."""
+        vectors = functional.embedding(symbols.kind, self.vectors)
+        if self.token_vectors is None:
+            return vectors
+        token = symbols.token
+        if self.training and self.config.token_dropout:
+            kept = torch.rand(token.shape, device=token.device) >= self.config.token_dropout
+            token = token * kept
+        return vectors + functional.embedding_bag(
+            token, self.token_vectors, symbols.offsets[:-1], mode="mean"
+        )

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from treecaps.models.config import NetworkConfig
-from treecaps.models.network import Network
+from treecaps.models.config import ModelConfig
+from treecaps.models.network import Model
 
-_Network = TypeVar("_Network", bound=type[Network])
+_Model = TypeVar("_Model", bound=type[Model])
 
 
 class Recommended(NamedTuple):
@@ -17,21 +17,21 @@ class Recommended(NamedTuple):
         settings: Those of the task and of training that differ from their defaults, by name.
     """
 
-    network: NetworkConfig
+    network: ModelConfig
     settings: Mapping[str, Any]
 
 
 class Architecture(NamedTuple):
-    """A kind of network.
+    """A kind of model.
 
     Args:
         config: The dataclass of its hyperparameters.
-        network: The network.
+        model: The class of the model.
         presets: Recommended hyperparameters by name; one is called ``default``.
     """
 
-    config: type[NetworkConfig]
-    network: type[Network]
+    config: type[ModelConfig]
+    model: type[Model]
     presets: Mapping[str, Recommended]
 
 
@@ -48,8 +48,8 @@ ARCHITECTURES: dict[str, Architecture] = {}
 """All architectures by name. Import it from ``treecaps.models.architectures``, which fills it."""
 
 
-def register_architecture(name: str, **presets: Recommended) -> Callable[[_Network], _Network]:
-    """Return a decorator that adds a network to the registry.
+def register_architecture(name: str, **presets: Recommended) -> Callable[[_Model], _Model]:
+    """Return a decorator that adds a model to the registry.
 
     From then on ``treecaps train --model NAME`` and ``train(model=NAME)`` find it. Another package
     adds one by an entry point of the group ``treecaps.architectures`` that names the class.
@@ -59,9 +59,9 @@ def register_architecture(name: str, **presets: Recommended) -> Callable[[_Netwo
         presets: Recommended hyperparameters; one is called ``default``.
     """
 
-    def register(network: _Network) -> _Network:
+    def register(model: _Model) -> _Model:
         config = type(presets["default"].network)
-        ARCHITECTURES[name] = Architecture(config, network, presets)
-        return network
+        ARCHITECTURES[name] = Architecture(config, model, presets)
+        return model
 
     return register

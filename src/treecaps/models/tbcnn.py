@@ -7,13 +7,12 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
+from treecaps.inputs.windows import Windows, WindowTensors
 from treecaps.models.config import NetworkConfig
-from treecaps.models.network import Logits, SoftmaxNetwork
+from treecaps.models.network import Logits, Network
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
-from treecaps.nn.batch import Batch
 from treecaps.nn.tree_convolution import TreeConvolution
 from treecaps.syntax.tree import Tree
 
@@ -31,11 +30,6 @@ class TBCNNConfig(NetworkConfig):
     hidden: int = option(128, "the size of the hidden layer")
     dropout: float = option(0.0, "share of the hidden layer left out in training", ge=0, lt=1)
 
-    def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
-        """Share the windows of trees."""
-        depths = (2,) * len(self.convolutions)
-        return Forest.of(trees, vocabulary, depths, regions=self.pooling == "three")
-
 
 @register_architecture(
     "tbcnn",
@@ -44,16 +38,24 @@ class TBCNNConfig(NetworkConfig):
         RECOMMENDED_TRAINING,
     ),
 )
-class TBCNN(SoftmaxNetwork):
+class TBCNN(Network):
     """Tree-based convolutional neural network.
 
     Symbols -> vectors ``[N, V]`` -> tree convolution ``[W, V']`` -> maxima over each program
     ``[B, V']`` -> hidden layer -> softmax.
     """
 
-    OUTPUT = ("output.",)
+    HEAD = ("output.",)
 
     config: TBCNNConfig
+
+    @classmethod
+    def read_trees(
+        cls, config: TBCNNConfig, trees: Iterable[Tree], vocabulary: Vocabulary
+    ) -> Windows:
+        """Return the distinct windows."""
+        depths = (2,) * len(config.convolutions)
+        return Windows.from_trees(trees, vocabulary, depths, regions=config.pooling == "three")
 
     def __init__(self, config: TBCNNConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__(config, kinds, classes, tokens)
@@ -66,17 +68,17 @@ class TBCNN(SoftmaxNetwork):
         self.dropout = nn.Dropout(config.dropout)
         self.output = nn.Linear(config.hidden, classes)
 
-    def forward(self, batch: Batch) -> Logits:
+    def forward(self, batch: WindowTensors[Tensor]) -> Logits:
         """Convolve, take maxima, classify."""
         vectors = self.symbol_vectors(batch.symbols)
         for layer, windows in zip(self.convolutions, batch.layers, strict=True):
-            vectors = layer(vectors, windows).squeeze(1)
+            vectors = layer(vectors, *windows).squeeze(1)
         hidden = self.hidden(self._pool(vectors, batch)).relu()
         return Logits.of(self.output(self.dropout(hidden)))
 
-    def _pool(self, vectors: Tensor, batch: Batch) -> Tensor:
+    def _pool(self, vectors: Tensor, batch: WindowTensors[Tensor]) -> Tensor:
         """Return the maxima of each part of each program, ``[B, parts V']``; 0 of no nodes."""
-        place = batch.programs * self.parts + (batch.region if self.parts > 1 else 0)
+        place = batch.program * self.parts + (batch.region if self.parts > 1 else 0)
         size = vectors.shape[1]
         maxima = vectors.new_zeros(len(batch) * self.parts, size).scatter_reduce(
             0,

@@ -1,34 +1,21 @@
-"""``TrainedModel``: trained networks with all it takes to feed them, and their folder."""
+"""``TrainedModel``: an engine with all it takes to feed it and to read its answers."""
 
-import json
-import math
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
-
-from treecaps._version import __version__
-from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
-from treecaps.errors import DataError, Failure, ModelError, UsageError
-from treecaps.hashing import digest, digest_parts
-from treecaps.models.architectures import ARCHITECTURES, architecture_of, new_network
+from treecaps.errors import Failure, UsageError
+from treecaps.hashing import digest_parts
+from treecaps.inputs.base import Input
+from treecaps.models.architectures import architecture_of
 from treecaps.models.bundled import find_model
 from treecaps.models.calibration import Calibration
-from treecaps.models.card import describe, is_card, upgrade_card
-from treecaps.models.config import NetworkConfig
-from treecaps.models.engine import Engine, Floats, TorchEngine
-from treecaps.models.files import parse_json, read_file, to_json_bytes, write_files
-from treecaps.models.network import Network
-from treecaps.models.settings import of_json, to_json
-from treecaps.syntax.frontends import FRONTENDS
+from treecaps.models.config import ModelConfig
+from treecaps.models.engine import BuildEngine, Engine, Floats
+from treecaps.models.folder import StoredModel, read_model, write_model
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.text import short_repr
@@ -38,19 +25,7 @@ if TYPE_CHECKING:
     from treecaps.explanation.explanation import Explanation
     from treecaps.inference.classify import Classification
     from treecaps.inference.embed import Embedding
-
-FORMAT = 1
-CONFIG, TENSORS, LABELS, VOCABULARY, CARD = (
-    "config.json",
-    "model.safetensors",
-    "labels.json",
-    "vocabulary.json",
-    "README.md",
-)
-_NEXT = "train a model with: treecaps train DATA --out FOLDER"
-_AGAIN = "get the whole folder again"
-
-_MOST_MEMBERS = 10_000
+    from treecaps.models.network import Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,20 +33,18 @@ class TrainedModel:
     """Trained networks, one or several with weights, and all it takes to feed them.
 
     Args:
-        members: The networks.
-        weights: How much each counts: not negative, 1 in all.
-        vocabulary: Numbers of what it knows of nodes.
-        labels: The names of the classes, sorted; none if its task has none.
-        frontend: The front end whose trees it was trained on.
+        engine: What runs the networks.
+        vocabulary: Numbers of what they know of nodes.
+        labels: The names of the classes, sorted; none if the task has none.
+        frontend: The front end whose trees they were trained on.
         comments: Whether comments were nodes of those trees.
-        calibration: What makes probabilities of lengths, and when the answer is unknown.
-        card: What made it: data, metrics, versions; plain values for JSON.
+        calibration: What makes probabilities of scores, and when the answer is unknown.
+        card: What made the model: data, metrics, versions; plain values for JSON.
         task: The name of the task that it was trained for.
         folder: Where it was read from or is kept, if anywhere.
     """
 
-    members: tuple[Network, ...]
-    weights: tuple[float, ...]
+    engine: Engine
     vocabulary: Vocabulary
     labels: tuple[str, ...]
     frontend: str = "tree-sitter"
@@ -81,41 +54,40 @@ class TrainedModel:
     task: str = "classification"
     folder: Path | None = None
 
-    def __post_init__(self) -> None:
-        for member in self.members:
-            member.eval()
-
     def __repr__(self) -> str:
         facts = {"task": self.task, "classes": len(self.labels)}
         where = {"folder": str(self.folder)} if self.folder else {}
         return short_repr(self, architecture_of(self.config), **facts, **where)
 
     @property
-    def config(self) -> NetworkConfig:
+    def config(self) -> ModelConfig:
         """What each of the networks is made of."""
-        return self.members[0].config
+        return self.engine.config
 
     @property
-    def strongest(self) -> Network:
-        """The network that counts most."""
-        return self.members[self.weights.index(max(self.weights))]
+    def members(self) -> "tuple[Model, ...]":
+        """The networks of the ensemble, which only an engine on PyTorch has."""
+        members: tuple[Model, ...] | None = getattr(self.engine, "members", None)
+        if members is None:
+            raise UsageError("this needs networks on PyTorch: load the model with its own engine")
+        return members
 
-    def forest(self, trees: Iterable[Tree]) -> Forest:
-        """Share of trees what the networks look at."""
-        return self.config.forest(trees, self.vocabulary)
+    @property
+    def num_parameters(self) -> int:
+        """How many weights the networks have in all."""
+        return sum(weight.numel() for member in self.members for weight in member.parameters())
 
-    @cached_property
-    def engine(self) -> Engine:
-        """What runs the networks."""
-        return TorchEngine(self.members, self.weights, len(self.labels))
+    def read_trees(self, trees: Iterable[Tree]) -> Input:
+        """Return programs in the form that the networks read."""
+        return self.engine.read_trees(trees, self.vocabulary)
 
-    def scores(self, forest: Forest) -> Floats:
+    def scores(self, inputs: Input) -> Floats:
         """Return how much speaks for each class, ``[B, classes]``: the members' weighted mean."""
-        return self.engine.scores(forest)
+        return self.engine.scores(inputs)
 
-    def probabilities(self, forest: Forest) -> Floats:
+    def probabilities(self, inputs: Input) -> Floats:
         """Return the calibrated probability ``[B, classes]`` of each class."""
-        return self.calibration.probabilities(self.scores(forest))
+        return self.calibration.probabilities(self.scores(inputs))
 
     # What uses models stands above them, so it is imported when it is called.
 
@@ -180,8 +152,8 @@ class TrainedModel:
     def fingerprint(self) -> str:
         """Return a digest of all that answers depend on."""
         known = repr((self.vocabulary.to_json(), self.labels)).encode()
-        tensors = (tensor for member in self.members for tensor in member.state_dict().values())
-        return digest_parts(chain([known], (tensor.numpy().tobytes() for tensor in tensors)))
+        arrays = (array.tobytes() for array in self.engine.arrays().values())
+        return digest_parts(chain([known], arrays))
 
     def save(
         self, folder: str | Path, beside: dict[str, bytes] | None = None, *, half: bool = False
@@ -193,88 +165,23 @@ class TrainedModel:
             beside: The contents of other files that belong to the model.
             half: Whether to save the weights as float16.
         """
-        tensors = {
-            f"{number}.{name}": (
-                tensor.half() if half and tensor.is_floating_point() else tensor
-            ).contiguous()
-            for number, member in enumerate(self.members)
-            for name, tensor in member.state_dict().items()
-        }
-        contents = {
-            TENSORS: save_tensors(tensors, {"format": "pt"}),
-            LABELS: to_json_bytes(list(self.labels)),
-            VOCABULARY: to_json_bytes(self.vocabulary.to_json()),
-        }
-        config = {
-            "format": FORMAT,
-            "treecaps": __version__,
-            "task": self.task,
-            "model": architecture_of(self.config),
-            "network": to_json(self.config),
-            "weights": list(self.weights),
-            "frontend": self.frontend,
-            "comments": self.comments,
-            "calibration": vars(self.calibration),
-            "files": {name: digest(content) for name, content in contents.items()},
-            "card": self.card,
-        }
-        config["checksum"] = _config_checksum(config)
-        contents |= beside or {}
-        contents[CARD] = describe(config, self.labels, len(self.vocabulary)).encode(
-            "utf-8", "replace"
-        )
-        # Its checksums tell whether the others are of one model, so it comes last.
-        contents[CONFIG] = to_json_bytes(config)
-        write_files(Path(folder), contents)
+        parts = {name: value for name, value in vars(self).items() if name != "folder"}
+        write_model(Path(folder), StoredModel(**parts), beside or {}, half=half)
 
     @classmethod
-    def load(cls, folder: str | Path) -> "TrainedModel":
-        """Read what ``save`` wrote and check it, or raise ``ModelError``."""
-        folder = Path(folder)
-        config = _read_config(folder)
-        contents = {
-            name: read_file(folder / name, _AGAIN) for name in (TENSORS, LABELS, VOCABULARY)
-        }
-        labels = _check_labels(contents[LABELS], folder / LABELS)
-        try:
-            kinds = parse_json(contents[VOCABULARY], folder / VOCABULARY, _AGAIN)
-            vocabulary = Vocabulary.from_json(kinds)
-        except DataError as error:
-            raise ModelError(f"{folder / VOCABULARY} is damaged: {error}; {_AGAIN}") from None
-        try:
-            network = of_json(ARCHITECTURES[config["model"]].config, config["network"])
-            members = _build(
-                network, len(config["weights"]), vocabulary, len(labels), contents[TENSORS]
-            )
-        except UsageError as error:
-            raise ModelError(f"{folder / CONFIG} is damaged: {error}; {_AGAIN}") from None
-        except ValueError as error:
-            raise ModelError(f"{folder / TENSORS} is damaged: {error}; {_AGAIN}") from None
-        try:
-            # Models of the first versions have none.
-            calibration = Calibration.from_json(config.get("calibration", vars(Calibration())))
-        except ValueError:
-            raise _damaged(folder / CONFIG, "calibration") from None
-        for name, content in contents.items():
-            if config["files"].get(name) != digest(content):
-                raise ModelError(
-                    f"{folder / name} was altered, or is of another model than {CONFIG}; {_AGAIN}"
-                )
-        if config.get("checksum") != _config_checksum(config):
-            raise ModelError(f"{folder / CONFIG} was altered; {_AGAIN}")
-        return cls(
-            members,
-            tuple(config["weights"]),
-            vocabulary,
-            labels,
-            config["frontend"],
-            config["comments"],
-            calibration,
-            upgrade_card(config["card"]),
-            # Models of the first versions do not say.
-            config.get("task", "classification" if labels else "similarity"),
-            folder,
-        )
+    def load(cls, folder: str | Path, *, engine: BuildEngine | None = None) -> "TrainedModel":
+        """Read what ``save`` wrote and check it, or raise ``ModelError``.
+
+        Args:
+            folder: Where from.
+            engine: Makes what runs the networks; by default an engine on PyTorch.
+        """
+        if engine is None:
+            from treecaps.models.torch_engine import TorchEngine
+
+            engine = TorchEngine.build
+        stored = read_model(Path(folder), engine)
+        return cls(**stored._asdict(), folder=Path(folder))
 
 
 ModelLike = TrainedModel | str | Path
@@ -293,115 +200,16 @@ def as_model(model: ModelLike) -> TrainedModel:
     )
 
 
-def load(name: str | Path) -> TrainedModel:
-    """Read a trained model from its folder, or one that comes with the package by its name."""
-    return TrainedModel.load(find_model(name))
+def load(name: str | Path, *, engine: BuildEngine | None = None) -> TrainedModel:
+    """Read a trained model from its folder, or one that comes with the package by its name.
+
+    Args:
+        name: The folder, or the name.
+        engine: Makes what runs the networks; by default an engine on PyTorch.
+    """
+    return TrainedModel.load(find_model(name), engine=engine)
 
 
 def spell_parser(frontend: str, comments: bool) -> str:
     """Say in words what made trees."""
     return f"{frontend} {'with' if comments else 'without'} comments"
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    path = folder / CONFIG
-    config = parse_json(read_file(path, f"{folder} is no model; {_NEXT}"), path, _AGAIN)
-    if not is_config(config):
-        raise ModelError(f"{path} is not that of a treecaps model; {_NEXT}")
-    number, made_by = config.get("format"), config.get("treecaps")
-    if type(number) is int and number > FORMAT:
-        raise ModelError(f"{folder} was written by a newer treecaps, {made_by}: update yours")
-    weights = config.get("weights")
-    for good, name in (
-        (number == FORMAT, "format"),
-        (isinstance(made_by, str), "treecaps"),
-        (isinstance(config.get("task", ""), str), "task"),
-        (isinstance(config.get("network"), dict), "network"),
-        (_are_weights(weights), "weights"),
-        (config.get("frontend") in FRONTENDS, "frontend"),
-        (isinstance(config.get("comments"), bool), "comments"),
-        (isinstance(config.get("files"), dict), "files"),
-        (is_card(upgrade_card(config.get("card"))), "card"),
-    ):
-        if not good:
-            raise _damaged(path, name)
-    return config
-
-
-def is_config(config: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether the contents of a JSON file are the configuration of a model, damaged or not."""
-    # A value that cannot be hashed would be an error if it were looked up.
-    return isinstance(config, dict) and config.get("model") in list(ARCHITECTURES)
-
-
-def _damaged(path: Path, name: str) -> ModelError:
-    return ModelError(f"{path} is damaged: its {name!r} cannot be right; {_AGAIN}")
-
-
-def _config_checksum(config: dict[str, Any]) -> str:
-    """Return a digest of all that a configuration says, however it is laid out."""
-    others = {name: value for name, value in config.items() if name != "checksum"}
-    # What is written comes back as plain values.
-    plain = json.loads(to_json_bytes(others))
-    return digest(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode())
-
-
-def _are_weights(weights: Any) -> bool:
-    return (
-        isinstance(weights, list)
-        and len(weights) <= _MOST_MEMBERS
-        and all(isinstance(weight, float) and weight >= 0 for weight in weights)
-        and math.isclose(sum(weights), 1, abs_tol=1e-6)
-    )
-
-
-def _check_labels(content: bytes, path: Path) -> tuple[str, ...]:
-    labels = parse_json(content, path, _AGAIN)
-    if (
-        not isinstance(labels, list)
-        or not all(isinstance(label, str) for label in labels)
-        or labels != sorted(set(labels))
-        or len(labels) == 1
-    ):
-        raise ModelError(
-            f"{path} is damaged: it must list at least two class names, in order, or none; {_AGAIN}"
-        )
-    return tuple(labels)
-
-
-def _build(
-    config: NetworkConfig, count: int, vocabulary: Vocabulary, classes: int, content: bytes
-) -> tuple[Network, ...]:
-    """Make networks of the contents of a file of tensors, or raise ``ValueError``."""
-    try:
-        tensors = load_tensors(content)
-    except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError("it holds no tensors, or was cut off") from None
-    members = []
-    for number in range(count):
-        # On the meta device a network has shapes but no numbers: a wrong size costs nothing.
-        try:
-            with torch.device("meta"):
-                member = new_network(config, len(vocabulary), classes, len(vocabulary.tokens))
-        except (ArithmeticError, RuntimeError, ValueError, TypeError) as error:
-            raise UsageError(f"its network cannot be built: {error}") from None
-        state = {}
-        for name, wanted in member.state_dict().items():
-            tensor = tensors.pop(f"{number}.{name}", None)
-            if tensor is None:
-                raise ValueError(f"{number}.{name} is missing")
-            if tensor.dtype == torch.float16:
-                tensor = tensor.float()
-            if (tensor.shape, tensor.dtype) != (wanted.shape, wanted.dtype):
-                raise ValueError(
-                    f"{number}.{name} has the shape {tuple(tensor.shape)} of {tensor.dtype}, not"
-                    f" {tuple(wanted.shape)} of {wanted.dtype} as the other files say"
-                )
-            if not bool(tensor.isfinite().all()):
-                raise ValueError(f"{number}.{name} holds values that are no numbers")
-            state[name] = tensor
-        member.load_state_dict(state, assign=True)
-        members.append(member)
-    if tensors:
-        raise ValueError(f"{next(iter(tensors))} does not belong there")
-    return tuple(members)

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
+from treecaps.inputs.subtrees import Subtrees, SubtreeTensors
 from treecaps.models.config import NetworkConfig
-from treecaps.models.network import Logits, SoftmaxNetwork
+from treecaps.models.network import Logits, Network
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
-from treecaps.nn.batch import Batch, SubtreeTensors
 from treecaps.syntax.tree import Tree
 
 
@@ -23,16 +22,12 @@ class TreeLSTMConfig(NetworkConfig):
     hidden: int = option(128, "the size of a memory cell")
     dropout: float = option(0.0, "share of a program's vector left out in training", ge=0, lt=1)
 
-    def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
-        """Share whole subtrees."""
-        return Forest.of(trees, vocabulary, (), subtrees="whole")
-
 
 @register_architecture(
     "tree-lstm",
     default=Recommended(TreeLSTMConfig(nodes="kinds+tokens", vector_size=64), RECOMMENDED_TRAINING),
 )
-class TreeLSTM(SoftmaxNetwork):
+class TreeLSTM(Network):
     r"""Child-sum Tree-LSTM: a memory cell for every distinct subtree, from the leaves up.
 
     .. math::
@@ -45,9 +40,16 @@ class TreeLSTM(SoftmaxNetwork):
     over the children k of a node that shows x. The hidden state of the root is the program's.
     """
 
-    OUTPUT = ("output.",)
+    HEAD = ("output.",)
 
     config: TreeLSTMConfig
+
+    @classmethod
+    def read_trees(
+        cls, config: TreeLSTMConfig, trees: Iterable[Tree], vocabulary: Vocabulary
+    ) -> Subtrees:
+        """Return the distinct subtrees."""
+        return Subtrees.from_trees(trees, vocabulary, "whole")
 
     def __init__(self, config: TreeLSTMConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__(config, kinds, classes, tokens)
@@ -60,14 +62,13 @@ class TreeLSTM(SoftmaxNetwork):
         with torch.no_grad():
             self.inputs.bias[3 * size :] = 1  # remember, to begin with
 
-    def forward(self, batch: Batch) -> Logits:
+    def forward(self, subtrees: SubtreeTensors[Tensor]) -> Logits:
         """Go up all trees at once, height by height, and classify what the roots hold."""
-        assert batch.subtrees is not None
-        hidden = self._climb(self.symbol_vectors(batch.symbols), batch.subtrees)
-        roots = hidden[batch.subtrees.subtree]
+        hidden = self._climb(self.symbol_vectors(subtrees.symbols), subtrees)
+        roots = hidden[subtrees.subtree]
         return Logits.of(self.output(self.dropout(roots)))
 
-    def _climb(self, vectors: Tensor, subtrees: SubtreeTensors) -> Tensor:
+    def _climb(self, vectors: Tensor, subtrees: SubtreeTensors[Tensor]) -> Tensor:
         size = self.config.hidden
         shown = self.inputs(vectors)  # once for each symbol
         hidden = cells = vectors.new_zeros(0, size)

@@ -4,89 +4,35 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from treecaps.data.bags import Feature
-from treecaps.data.forest import Forest
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
-from treecaps.models.config import NetworkConfig
-from treecaps.models.decoder import Decoder
+from treecaps.inputs.base import Floats
+from treecaps.inputs.distinct import Longs
+from treecaps.inputs.windows import WindowTensors
+from treecaps.inputs.windows_and_bags import WindowsAndBags, WindowsAndBagsTensors
 from treecaps.models.network import Network, NetworkOutput
-from treecaps.models.options import option
 from treecaps.models.registry import Recommended, register_architecture
-from treecaps.models.token_capsules import TokenCapsules
-from treecaps.nn.batch import Batch
+from treecaps.models.treecaps_config import TreeCapsConfig
+from treecaps.nn.decoder import Decoder
 from treecaps.nn.dynamic_max_pooling import dynamic_max_pooling
 from treecaps.nn.dynamic_routing import CapsuleLayer
 from treecaps.nn.margin_loss import margin_loss
 from treecaps.nn.squash import lengths, squash
+from treecaps.nn.tensors import to_numpy, to_tensors
+from treecaps.nn.token_capsules import TokenCapsules
 from treecaps.nn.tree_convolution import TreeConvolution
 from treecaps.nn.variable_to_static import VariableToStatic
 from treecaps.syntax.tree import Tree
 
 _FEW_CLASSES = 10
 _TOKEN_LR_MULTIPLIER = 10.0
-
-
-@dataclass(frozen=True)
-class TreeCapsConfig(NetworkConfig):
-    """What a TreeCaps network is made of."""
-
-    hidden: tuple[int, ...] = option((), "sizes of the convolution layers before the capsules")
-    residual: bool = option(
-        False, "add to what a hidden layer says of a node what was said before, if sizes agree"
-    )
-    window_depth: int = option(2, "d, the depth of a convolution window", ge=2, le=1000)
-    channels: int = option(128, "V', the outputs of a convolution slice")
-    slices: int = option(8, "epsilon, the convolution slices of the capsule layer")
-    capsule_size: int = option(8, "D_pvc, the size of a primary capsule")
-    statics: int = option(2, "a, the static capsules (of each channel, if routed by channel)")
-    routed: int | None = option(None, "b, how many of the longest capsules are routed; all if none")
-    static_iterations: int = option(1, "r, the iterations of variable-to-static routing", le=1000)
-    per_channel: bool = option(True, "route each channel by itself")
-    distinct_starts: bool = option(False, "let equal capsules fill one place among the starts")
-    pooling: Literal["routing", "max"] = option("routing", "how static capsules come about")
-    counts: Literal["exact", "log"] = option("exact", "multiplicities m as they are, or 1 + ln m")
-    gated: bool = option(False, "weigh multiplicities by a learned gate of the window")
-    secondary: int = option(0, "secondary capsules between the static and the code capsules", ge=0)
-    secondary_size: int = option(8, "the size of a secondary capsule")
-    code_size: int = option(8, "D_cc, the size of a code capsule")
-    code_iterations: int = option(1, "t, the iterations of dynamic routing", le=1000)
-    squash: Literal["sabour", "printed"] = option("sabour", "the form of squash")
-    token_channels: int = option(
-        0, "channels of capsules of tokens and of up to three neighbours, if any are seen", ge=0
-    )
-    token_features: int = option(20_000, "how many tokens and runs are known, if any are seen")
-    windows: int = option(0, "how many windows a decoder rebuilds; there is none if 0", ge=0)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.windows and self.window_depth != 2:
-            raise UsageError("a decoder rebuilds windows of depth 2: set windows=0 for others")
-        if self.channels * self.slices % self.capsule_size:
-            raise UsageError(
-                f"capsules of size {self.capsule_size} do not divide"
-                f" {self.channels} channels of {self.slices} slices"
-            )
-
-    @property
-    def depths(self) -> tuple[int, ...]:
-        """The window depth of each convolution layer, as ``Forest.of`` takes it."""
-        return (self.window_depth,) * (len(self.hidden) + 1)
-
-    @property
-    def bags(self) -> Feature | None:
-        """What is counted of programs beside their windows."""
-        return "leaves" if self.token_channels and self.sees_names else None
-
-    def forest(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Forest:
-        """Share the windows of trees."""
-        return Forest.of(trees, vocabulary, self.depths, bags=self.bags)
 
 
 @dataclass(frozen=True)
@@ -112,6 +58,26 @@ class Capsules(NetworkOutput):
     def lengths(self) -> Tensor:
         """The scores."""
         return self.scores
+
+
+class Routes(NamedTuple):
+    """How one program's code capsules come about.
+
+    What is due sums to 1; what points the other way is negative.
+
+    Args:
+        windows: ``[n, S]``, how much of each static capsule is due to each of the n windows.
+        features: ``[F]``, hashes of the token features that are known, sorted.
+        tokens: ``[F, T]``, how much of each static capsule of tokens is due to each of these.
+        code: ``[S + T, classes]``, how much of each code capsule is due to each static capsule.
+        scores: ``[classes]``, the lengths of the code capsules.
+    """
+
+    windows: Floats
+    features: Longs
+    tokens: Floats
+    code: Floats
+    scores: Floats
 
 
 @register_architecture(
@@ -157,9 +123,16 @@ class TreeCaps(Network):
         tokens: How many sub-tokens there are; none for kinds alone.
     """
 
-    OUTPUT = ("code.", "decoder.")
+    HEAD = ("code.", "decoder.")
 
     config: TreeCapsConfig
+
+    @classmethod
+    def read_trees(
+        cls, config: TreeCapsConfig, trees: Iterable[Tree], vocabulary: Vocabulary
+    ) -> WindowsAndBags:
+        """Return the distinct windows and, if asked for, the n-grams of tokens."""
+        return WindowsAndBags.from_trees(trees, vocabulary, config.depths, config.feature)
 
     def __init__(self, config: TreeCapsConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__(config, kinds, classes, tokens)
@@ -188,7 +161,7 @@ class TreeCaps(Network):
         statics = 1 if config.pooling == "max" else groups * config.statics
         routing = (config.code_iterations, config.squash)
         self.tokens: TokenCapsules | None = None
-        if config.bags:
+        if config.feature:
             self.tokens = TokenCapsules(
                 config.token_features,
                 config.vector_size,
@@ -209,7 +182,10 @@ class TreeCaps(Network):
             self.decoder = Decoder(classes, config.code_size, config.windows)
 
     def forward(
-        self, batch: Batch, vectors: Tensor | None = None, of_tokens: Tensor | None = None
+        self,
+        batch: WindowsAndBagsTensors[Tensor],
+        vectors: Tensor | None = None,
+        of_tokens: Tensor | None = None,
     ) -> Capsules:
         """Run the forward pass.
 
@@ -222,46 +198,52 @@ class TreeCaps(Network):
         static = self._static(batch, vectors, of_tokens)
         below = self.secondary(static)[0] if self.secondary else static
         code, coupling = self.code(below)
-        windows = self.decoder.shares(batch) if self.decoder and self.training else None
+        windows = self.decoder.shares(batch.windows) if self.decoder and self.training else None
         return Capsules(lengths(code), code, coupling, static, windows)
 
-    def embed(self, batch: Batch) -> Tensor:
+    def embed(self, batch: WindowsAndBagsTensors[Tensor]) -> Tensor:
         """Return the static capsules of each program as one vector ``[B, S * D_pvc]``."""
         return self._static(batch).flatten(1)
 
-    def loss(self, answer: NetworkOutput, label: Tensor) -> Tensor:
+    def represent(self, batch: WindowsAndBagsTensors[Tensor]) -> Tensor:
+        """Return the code capsules of each program as one vector ``[B, classes * D_cc]``."""
+        code: Tensor = self(batch).code
+        return code.flatten(1)
+
+    def loss(self, output: NetworkOutput, label: Tensor) -> Tensor:
         """Return the margin loss of a batch whose right classes are ``[B]``."""
-        return margin_loss(answer.scores, label)
+        return margin_loss(output.scores, label)
 
-    def reconstruction(self, answer: NetworkOutput, label: Tensor, weight: float) -> Tensor | None:
+    def reconstruction(self, output: NetworkOutput, label: Tensor, weight: float) -> Tensor | None:
         """Return how badly windows are rebuilt from the code capsules of the right classes."""
-        assert isinstance(answer, Capsules)
-        if self.decoder is None or answer.windows is None:
+        assert isinstance(output, Capsules)
+        if self.decoder is None or output.windows is None:
             return None
-        still = answer.code.detach()
-        rebuilt = self.decoder(still + weight * (answer.code - still), label)
-        return functional.kl_div(rebuilt, answer.windows, reduction="batchmean")
+        still = output.code.detach()
+        rebuilt = self.decoder(still + weight * (output.code - still), label)
+        return functional.kl_div(rebuilt, output.windows, reduction="batchmean")
 
-    def fit_features(self, forest: Forest) -> None:
+    def fit_features(self, inputs: WindowsAndBags) -> None:
         """Let the decoder know the windows of the training programs, and tokens theirs."""
-        if self.tokens:
-            self.tokens.learn_features(forest)
+        if self.tokens and inputs.bags:
+            self.tokens.learn_features(inputs.bags)
         if self.decoder:
-            self.decoder.learn_windows(forest)
+            self.decoder.learn_windows(inputs.windows)
 
-    def metrics(self, answer: NetworkOutput, label: Tensor) -> dict[str, Tensor]:
+    @torch.no_grad()
+    def metrics(self, output: NetworkOutput, label: Tensor) -> dict[str, Tensor]:
         """Return mean lengths of the right code capsule and the longest other; how even routing is.
 
         That is the entropy of the coupling divided by the largest it can have: 1 where every
         capsule below gives all classes the same, 0 where each gives all to one class.
         """
-        assert isinstance(answer, Capsules)
-        entropy = torch.special.entr(answer.coupling).sum(2).mean()
+        assert isinstance(output, Capsules)
+        entropy = torch.special.entr(output.coupling).sum(2).mean()
         right = label.unsqueeze(1)
         return {
-            "right_length": answer.scores.gather(1, right).mean(),
-            "wrong_length": answer.scores.scatter(1, right, 0.0).amax(1).mean(),
-            "coupling_entropy": entropy / math.log(answer.coupling.shape[2]),
+            "right_length": output.scores.gather(1, right).mean(),
+            "wrong_length": output.scores.scatter(1, right, 0.0).amax(1).mean(),
+            "coupling_entropy": entropy / math.log(output.coupling.shape[2]),
         }
 
     def lr_multiplier(self, name: str) -> float:
@@ -275,18 +257,33 @@ class TreeCaps(Network):
         return max(self.code.outputs / _FEW_CLASSES, 1) if name.startswith("code.") else 1.0
 
     @torch.no_grad()
-    def static_coupling(self, batch: Batch) -> list[Tensor]:
+    def static_coupling(self, batch: WindowsAndBagsTensors[Tensor]) -> list[Tensor]:
         """Read out how much of each node's capsules goes to each static capsule.
 
         Returns:
             For each program ``[n, C, a]``: for its n windows, in the order of the batch, and each
             channel, shares that sum to 1 over the static capsules.
         """
-        primary, count, weight = self._primary(batch)
-        return self.variable_to_static.coupling(primary, batch.window, count, weight, batch.bounds)
+        windows = batch.windows
+        primary, count, weight = self._primary(windows)
+        return self.variable_to_static.coupling(
+            primary, windows.window, count, weight, windows.bounds
+        )
 
     @torch.no_grad()
-    def routes(self, batch: Batch) -> tuple[list[Tensor], Tensor]:
+    def find_routes(self, program: WindowsAndBags) -> Routes:
+        """Read out where the code capsules of one program come from."""
+        batch: WindowsAndBagsTensors[Tensor] = to_tensors(program, self.vectors)
+        (windows,), code = self.routes(batch)
+        features, tokens = np.zeros(0, np.int64), np.zeros((0, 0), np.float32)
+        if self.tokens and batch.bags:
+            found = self.tokens.shares(batch.bags.offsets, batch.bags.feature, batch.bags.count)
+            features, tokens = to_numpy(found[0]), to_numpy(found[1])
+        scores = self(batch).scores[0]
+        return Routes(to_numpy(windows), features, tokens, to_numpy(code[0]), to_numpy(scores))
+
+    @torch.no_grad()
+    def routes(self, batch: WindowsAndBagsTensors[Tensor]) -> tuple[list[Tensor], Tensor]:
         """Read out where static capsules and code capsules come from.
 
         Returns:
@@ -298,42 +295,53 @@ class TreeCaps(Network):
         """
         if self.config.pooling == "max":
             raise UsageError("there are no routes where maxima are taken instead of routing")
-        primary, count, weight = self._primary(batch)
-        shares = self.variable_to_static.shares(primary, batch.window, count, weight, batch.bounds)
-        static = self.variable_to_static(primary, batch.window, count, weight, batch.bounds)
-        static = self._with_tokens(static, batch)
+        windows = batch.windows
+        primary, count, weight = self._primary(windows)
+        routed = (primary, windows.window, count, weight, windows.bounds)
+        shares = self.variable_to_static.shares(*routed)
+        static = self._with_tokens(self.variable_to_static(*routed), batch)
         if self.secondary is None:
             return shares, self.code.shares(static)
         return shares, self.secondary.shares(static) @ self.code.shares(self.secondary(static)[0])
 
     def _static(
-        self, batch: Batch, vectors: Tensor | None = None, of_tokens: Tensor | None = None
+        self,
+        batch: WindowsAndBagsTensors[Tensor],
+        vectors: Tensor | None = None,
+        of_tokens: Tensor | None = None,
     ) -> Tensor:
         """Return the static capsules ``[B, S, D_pvc]``."""
-        primary, count, weight = self._primary(batch, vectors)
+        windows, bounds = batch.windows.window, batch.windows.bounds
+        primary, count, weight = self._primary(batch.windows, vectors)
         if self.config.pooling == "max":
-            static = dynamic_max_pooling(primary, batch.window, batch.bounds)
+            static = dynamic_max_pooling(primary, windows, bounds)
         else:
-            static = self.variable_to_static(primary, batch.window, count, weight, batch.bounds)
+            static = self.variable_to_static(primary, windows, count, weight, bounds)
         return self._with_tokens(static, batch, of_tokens)
 
-    def _with_tokens(self, static: Tensor, batch: Batch, of_tokens: Tensor | None = None) -> Tensor:
+    def _with_tokens(
+        self,
+        static: Tensor,
+        batch: WindowsAndBagsTensors[Tensor],
+        of_tokens: Tensor | None = None,
+    ) -> Tensor:
         """Add the static capsules of tokens, if there are any."""
-        if self.tokens is None:
+        if self.tokens is None or batch.bags is None:
             return static
-        assert batch.bags is not None
-        return torch.cat([static, self.tokens(batch.bags, of_tokens)], 1)
+        bags = batch.bags
+        tokens = self.tokens(bags.offsets, bags.feature, bags.count, of_tokens)
+        return torch.cat([static, tokens], 1)
 
     def _primary(
-        self, batch: Batch, vectors: Tensor | None = None
+        self, batch: WindowTensors[Tensor], vectors: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the capsules of the distinct windows, their counts, and how much they weigh."""
         config = self.config
         if vectors is None:
             vectors = self.symbol_vectors(batch.symbols)
         for layer, windows in zip(self.hidden, batch.layers, strict=False):
-            vectors = layer(vectors, windows).squeeze(1)  # [W, V']
-        outputs = self.primary(vectors, batch.layers[-1])
+            vectors = layer(vectors, *windows).squeeze(1)  # [W, V']
+        outputs = self.primary(vectors, *batch.layers[-1])
         capsules = outputs.view(len(outputs), config.capsule_size, -1)
         count = weight = batch.count
         if config.counts == "log":

@@ -20,5 +20,5 @@ def dynamic_max_pooling(capsules: Tensor, window: Tensor, bounds: list[int]) -> 
         ``[B, 1, D]``: one capsule a program.
     """
     over_channels = capsules.amax(2)[window]
-    sizes = torch.tensor(bounds).diff()
+    sizes = torch.tensor(bounds, device=window.device).diff()
     return torch.segment_reduce(over_channels, "max", lengths=sizes, axis=0).unsqueeze(1)

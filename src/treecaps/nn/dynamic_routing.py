@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from treecaps.nn.squash import SquashForm, squash
-from treecaps.nn.weights import new_weight
+from treecaps.nn.weights import normal_
 
 
 def dynamic_routing(
@@ -72,11 +72,24 @@ class CapsuleLayer(nn.Module):
         super().__init__()
         self.outputs, self.output_size = outputs, output_size
         self.iterations, self.form = iterations, form
-        # The first iteration gives each of M capsules 1/M of everything. With this size, input
-        # capsules of length 1 make outputs of length 1/2 before squashing, however many classes
-        # there are; smaller ones leave many classes without a signal to learn from.
-        size = outputs / (2 * math.sqrt(inputs * output_size))
-        self.weight = new_weight(inputs, input_size, outputs * output_size, std=size)
+        self.weight = nn.Parameter(torch.empty(inputs, input_size, outputs * output_size))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new weights."""
+        # The first iteration gives each of M capsules 1/M of everything. With this deviation,
+        # input capsules of length 1 make outputs of length 1/2 before squashing, however many
+        # classes there are; smaller ones leave many classes without a signal to learn from.
+        inputs = self.weight.shape[0]
+        normal_(self.weight, self.outputs / (2 * math.sqrt(inputs * self.output_size)))
+
+    def extra_repr(self) -> str:
+        """Return the sizes that ``print`` shows."""
+        inputs, input_size, _ = self.weight.shape
+        return (
+            f"{inputs} x {input_size} -> {self.outputs} x {self.output_size},"
+            f" iterations={self.iterations}, form={self.form}"
+        )
 
     @torch.no_grad()
     def shares(self, capsules: Tensor) -> Tensor:

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from treecaps.nn.batch import WindowTensors
 
-
-def gather_windows(vectors: Tensor, windows: WindowTensors) -> Tensor:
+def gather_windows(
+    vectors: Tensor, offsets: Tensor, member: Tensor, top: Tensor, left: Tensor, right: Tensor
+) -> Tensor:
     r"""Sum the vectors of each window's members with their three weights.
 
     .. math::
@@ -19,13 +19,17 @@ def gather_windows(vectors: Tensor, windows: WindowTensors) -> Tensor:
 
     Args:
         vectors: ``[N, V]``, of the members.
-        windows: W windows over them.
+        offsets: ``[W + 1]``, where each window's members begin.
+        member: ``[M]``, rows of ``vectors``.
+        top: ``[M]``, the weights of the members.
+        left: ``[M]``, likewise.
+        right: ``[M]``, likewise.
 
     Returns:
         ``[W, 3 V]``.
     """
     found: Tensor = _Gather.apply(  # type: ignore[no-untyped-call]
-        vectors, windows.member, windows.offsets, windows.top, windows.left, windows.right
+        vectors, member, offsets, top, left, right
     )
     return found
 
@@ -49,10 +53,10 @@ class _Gather(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         member, offsets, *weights = ctx.saved_tensors
-        sizes = torch.cat([offsets, torch.tensor([len(member)])]).diff()
-        window = torch.arange(len(offsets)).repeat_interleave(sizes)
+        device = member.device
+        window = torch.arange(len(offsets) - 1, device=device).repeat_interleave(offsets.diff())
         member, order = member.sort()
-        begins = torch.searchsorted(member, torch.arange(ctx.vectors))
+        begins = torch.searchsorted(member, torch.arange(ctx.vectors + 1, device=device))
         window = window[order]
         parts = gradients[0].chunk(len(weights), 1)
         found = [
@@ -81,7 +85,7 @@ class _Tanh(torch.autograd.Function):
 
 def _bag(vectors: Tensor, member: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
     return functional.embedding_bag(
-        member, vectors, offsets, mode="sum", per_sample_weights=weights
+        member, vectors, offsets[:-1], mode="sum", per_sample_weights=weights
     )
 
 
@@ -91,7 +95,7 @@ class TreeConvolution(nn.Module):
     .. math::
         y = \tanh\Bigl(\sum_i (\eta^t_i W^t + \eta^l_i W^l + \eta^r_i W^r) x_i + b\Bigr)
 
-    over the members i of a window; their weights are in ``Windows``. Being linear inside, it sums
+    over the members i of a window; ``WindowLayer`` has their weights. Being linear inside, it sums
     the members first and multiplies once.
 
     Args:
@@ -102,7 +106,8 @@ class TreeConvolution(nn.Module):
             of depth 2, the vector of the node itself. The output must have its size.
 
     Shapes:
-        vectors ``[N, V]``, windows W over them; output ``[W, slices, V']``.
+        vectors ``[N, V]``; offsets ``[W + 1]`` and member ``[M]``, W windows over them; top, left
+        and right ``[M]``, the weights of members; output ``[W, slices, V']``.
     """
 
     def __init__(
@@ -110,15 +115,33 @@ class TreeConvolution(nn.Module):
     ) -> None:
         super().__init__()
         self.channels, self.slices, self.residual = channels, slices, residual
-        # Of the order of 0.1, which learns at once; the 0.01 of the published code stalls.
-        bound = math.sqrt(3 / (3 * inputs))
         self.weight = nn.Parameter(torch.empty(3 * inputs, channels * slices))
-        nn.init.uniform_(self.weight, -bound, bound)
-        self.bias = nn.Parameter(torch.zeros(channels * slices))
+        self.bias = nn.Parameter(torch.empty(channels * slices))
+        self.reset_parameters()
 
-    def forward(self, vectors: Tensor, windows: WindowTensors) -> Tensor:
+    def reset_parameters(self) -> None:
+        """Draw new weights."""
+        # Of the order of 0.1, which learns at once; the 0.01 of the published code stalls.
+        bound = math.sqrt(3 / len(self.weight))
+        nn.init.uniform_(self.weight, -bound, bound)
+        nn.init.zeros_(self.bias)
+
+    def extra_repr(self) -> str:
+        """Return the sizes that ``print`` shows."""
+        inputs = len(self.weight) // 3
+        return f"{inputs} -> {self.slices} x {self.channels}, residual={self.residual}"
+
+    def forward(
+        self,
+        vectors: Tensor,
+        offsets: Tensor,
+        member: Tensor,
+        top: Tensor,
+        left: Tensor,
+        right: Tensor,
+    ) -> Tensor:
         """Convolve every window once."""
-        sums = gather_windows(vectors, windows)
+        sums = gather_windows(vectors, offsets, member, top, left, right)
         outputs: Tensor = _Tanh.apply(torch.addmm(self.bias, sums, self.weight))  # type: ignore[no-untyped-call]
         if self.residual:
             outputs = outputs + sums[:, : outputs.shape[1]]

@@ -1,20 +1,14 @@
 """Variable-to-static routing: from as many capsules as a tree has to a fixed number."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from treecaps.nn.routing_engine import Block, blocks, products, route, segment_sums
 from treecaps.nn.squash import SquashForm, squash
-
-# Numbers worked on at a time: few enough to stay in the cache, and to bound memory.
-_BLOCK = 1 << 19
 
 
 class VariableToStatic(nn.Module):
@@ -68,6 +62,13 @@ class VariableToStatic(nn.Module):
         self.statics, self.routed, self.iterations = statics, routed, iterations
         self.per_channel, self.distinct, self.form = per_channel, distinct, form
 
+    def extra_repr(self) -> str:
+        """Return the options that ``print`` shows."""
+        return (
+            f"{self.statics}, routed={self.routed}, iterations={self.iterations},"
+            f" per_channel={self.per_channel}, distinct={self.distinct}, form={self.form}"
+        )
+
     def forward(
         self, capsules: Tensor, window: Tensor, count: Tensor, weight: Tensor, bounds: list[int]
     ) -> Tensor:
@@ -88,7 +89,7 @@ class VariableToStatic(nn.Module):
         _, total, present = self._route(capsules, window, count, weight, bounds)
         shares = []
         for program, (begin, end) in enumerate(pairwise(bounds)):
-            agreement = _products(capsules[window[begin:end]], total[program, None])
+            agreement = products(capsules[window[begin:end]], total[program, None])
             agreement[:, ~present[program]] = -math.inf
             shares.append(agreement.softmax(1).mT)
         return shares
@@ -104,14 +105,14 @@ class VariableToStatic(nn.Module):
         values, total, present = self._route(capsules, window, count, weight, bounds)
         weights = weight.unsqueeze(1)
         if self.routed is not None:
-            blocks = _blocks(window, bounds, capsules.shape[2])
-            weights = weights * self._routed_share(capsules, count, blocks)
+            parts = blocks(window, bounds, capsules.shape[2])
+            weights = weights * self._routed_share(capsules, count, parts)
         found = []
         for program, (begin, end) in enumerate(pairwise(bounds)):
             units = capsules[window[begin:end]]
-            agreement = _products(units, total[program, None])
+            agreement = products(units, total[program, None])
             agreement[:, ~present[program]] = -math.inf
-            along = _products(units, values[program, None]) * agreement.softmax(1)
+            along = products(units, values[program, None]) * agreement.softmax(1)
             along = along * weights[begin:end].unsqueeze(1)  # [n, a, C]
             along = along.mT if self.per_channel else along.sum(2)
             along = along.flatten(1)
@@ -130,7 +131,7 @@ class VariableToStatic(nn.Module):
         if self.routed is None:
             weights = weight.unsqueeze(1)
         else:
-            share = self._routed_share(capsules, count, _blocks(window, bounds, capsules.shape[2]))
+            share = self._routed_share(capsules, count, blocks(window, bounds, capsules.shape[2]))
             weights = weight.unsqueeze(1) * share
         values, present = self._starts(capsules, window, count, bounds)
         total = torch.zeros_like(values)
@@ -140,9 +141,7 @@ class VariableToStatic(nn.Module):
             first, others = total[:, :1], total[:, 1:]
             sums = everything
             if self.statics > 1:
-                sums = _Route.apply(  # type: ignore[no-untyped-call]
-                    capsules, weights, others - first, present[:, 1:], window, bounds
-                )
+                sums = route(capsules, weights, others - first, present[:, 1:], window, bounds)
                 sums = torch.cat([everything - sums.sum(1, keepdim=True), sums], 1)
             values = squash(sums, self.form, dim=2)
         return values, total, present
@@ -151,23 +150,23 @@ class VariableToStatic(nn.Module):
         self, capsules: Tensor, window: Tensor, weights: Tensor, bounds: list[int]
     ) -> Tensor:
         """Return the sums of all capsules of each program, ``[B, 1, D, G]``."""
-        begins = torch.tensor(bounds[:-1])
+        begins = torch.tensor(bounds[:-1], device=window.device)
         if weights.shape[1] == 1:
             sums = functional.embedding_bag(
                 window, capsules.flatten(1), begins, mode="sum", per_sample_weights=weights[:, 0]
             )
         else:
-            sums = _segment_sums(capsules[window] * weights.unsqueeze(1), begins)
+            sums = segment_sums(capsules[window] * weights.unsqueeze(1), begins)
         sums = sums.view(-1, 1, *capsules.shape[1:])
         return sums if self.per_channel else sums.sum(3, keepdim=True)
 
     @torch.no_grad()
-    def _routed_share(self, capsules: Tensor, count: Tensor, blocks: "list[_Block]") -> Tensor:
+    def _routed_share(self, capsules: Tensor, count: Tensor, parts: list[Block]) -> Tensor:
         """Return which share of each capsule's multiplicity is among the longest, ``[P, C]``."""
         assert self.routed is not None
         lengths = capsules.square().sum(1)
-        shares = torch.zeros(len(count), capsules.shape[2], dtype=count.dtype)
-        for block in blocks:
+        shares = count.new_zeros(len(count), capsules.shape[2])
+        for block in parts:
             length, counts = self._lengths(lengths, count, block)
             order = length.argsort(1, descending=True)
             multiplicity = counts.unsqueeze(2).expand(-1, -1, lengths.shape[1])
@@ -190,17 +189,18 @@ class VariableToStatic(nn.Module):
         groups = channels if self.per_channel else 1
         if self.statics == 1 and self.iterations:
             # A single static capsule takes all there is, whatever it starts from.
-            return capsules.new_zeros(programs, 1, size, groups), torch.ones(programs, 1) > 0
-        place = torch.zeros(programs, self.statics, groups, dtype=torch.long)
-        present = torch.zeros(programs, self.statics, dtype=torch.bool)
+            present = window.new_ones(programs, 1, dtype=torch.bool)
+            return capsules.new_zeros(programs, 1, size, groups), present
+        place = window.new_zeros(programs, self.statics, groups)
+        present = window.new_zeros(programs, self.statics, dtype=torch.bool)
         with torch.no_grad():
             lengths = capsules.square().sum(1)
-            for block in _blocks(window, bounds, channels):
+            for block in blocks(window, bounds, channels):
                 length, counts = self._lengths(lengths, count, block)
-                before = times = torch.zeros(len(block.programs), groups, dtype=torch.long)
+                before = times = window.new_zeros(len(block.programs), groups)
                 for start in range(self.statics):
                     longest, item = length.max(1)
-                    row, channel = item, torch.arange(channels)
+                    row, channel = item, torch.arange(channels, device=item.device)
                     if not self.per_channel:
                         row, channel = item // channels, item % channels
                     place[block.programs, start] = block.window.gather(1, row) * channels + channel
@@ -213,7 +213,7 @@ class VariableToStatic(nn.Module):
         starts = capsules.mT.flatten(0, 1)[place].mT
         return starts.masked_fill(~present[:, :, None, None], 0), present
 
-    def _lengths(self, lengths: Tensor, count: Tensor, block: "_Block") -> tuple[Tensor, Tensor]:
+    def _lengths(self, lengths: Tensor, count: Tensor, block: Block) -> tuple[Tensor, Tensor]:
         """Return the lengths of what is routed together, -1 for what does not occur, and counts.
 
         Returns:
@@ -222,194 +222,3 @@ class VariableToStatic(nn.Module):
         counts = block.of(count)
         found = lengths[block.window].masked_fill_(counts.unsqueeze(2) == 0, -1)
         return found if self.per_channel else found.view(len(found), -1, 1), counts
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Programs of about one size.
-
-    Args:
-        programs: ``[k]``.
-        rows: ``[k, n]``, places of their windows in what is ``[P]`` long.
-        padding: ``[k, n]``, which of these only fill up a shorter program; ``None`` for none.
-        window: ``[k, n]``, the distinct windows there.
-    """
-
-    programs: Tensor
-    rows: Tensor
-    padding: Tensor | None
-    window: Tensor
-
-    def of(self, values: Tensor) -> Tensor:
-        """Look up what belongs to the windows, ``[P, ...]`` to ``[k, n, ...]``; padding has 0."""
-        found = values[self.rows]
-        if self.padding is not None:
-            found[self.padding] = 0
-        return found
-
-
-def _blocks(window: Tensor, bounds: list[int], row: int) -> list[_Block]:
-    """Divide programs into blocks of about ``_BLOCK`` numbers, with ``row`` for each window.
-
-    Programs of about one size share a block, so that little is wasted on padding.
-    """
-    most = max(1, _BLOCK // row)
-    begins = torch.tensor(bounds[:-1])
-    sizes = torch.tensor(bounds).diff()
-    order = sizes.argsort(descending=True, stable=True).tolist()
-    lengths = sizes.tolist()
-    blocks, place = [], 0
-    while place < len(order):
-        size = lengths[order[place]]
-        last = place + 1
-        while (
-            last < len(order)
-            and (last + 1 - place) * size <= most
-            and 4 * lengths[order[last]] >= 3 * size
-        ):
-            last += 1
-        programs = torch.tensor(order[place:last])
-        steps = torch.arange(size)
-        padding = steps >= sizes[programs].unsqueeze(1)
-        rows = begins[programs].unsqueeze(1) + steps.masked_fill(padding, 0)
-        blocks.append(_Block(programs, rows, padding if last - place > 1 else None, window[rows]))
-        place = last
-    return blocks
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """Consecutive programs, or a part of a large one.
-
-    Args:
-        programs: Which.
-        rows: Their places in what is ``[P]`` long.
-        begins: ``[k]``, where in the piece the windows of each program begin.
-        owner: ``[n]``, which of the k programs each window is of.
-        window: ``[n]``, the distinct windows there.
-    """
-
-    programs: slice
-    rows: slice
-    begins: Tensor
-    owner: Tensor
-    window: Tensor
-
-
-def _pieces(window: Tensor, bounds: list[int], row: int) -> Iterator[_Piece]:
-    """Go through the programs in pieces of at most ``_BLOCK`` numbers, ``row`` a window."""
-    most = max(1, _BLOCK // row)
-    first, programs = 0, len(bounds) - 1
-    while first < programs:
-        last = first + 1
-        while last < programs and bounds[last + 1] - bounds[first] <= most:
-            last += 1
-        begin, end = bounds[first], bounds[last]
-        sizes = torch.tensor(bounds[first : last + 1]).diff()
-        begins = torch.tensor(bounds[first:last]) - begin
-        owner = torch.arange(last - first).repeat_interleave(sizes)
-        for start in range(begin, end, most):
-            rows = slice(start, min(start + most, end))
-            part = slice(start - begin, rows.stop - begin)
-            yield _Piece(slice(first, last), rows, begins, owner[part], window[rows])
-        first = last
-
-
-class _Route(torch.autograd.Function):
-    """One round of routing: the sums over m_i beta_ij u_i of all static capsules but the first.
-
-    beta_i is the softmax over 0 and the products of u_i with the differences V_j - V_1. Works
-    through one piece of the programs at a time, so that what it touches stays in the cache, and
-    computes the coefficients again for the gradient instead of keeping them. All products are at
-    most 2 r in size, so the softmax needs no care for overflow.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        capsules: Tensor,
-        weights: Tensor,
-        differences: Tensor,
-        present: Tensor,
-        window: Tensor,
-        bounds: list[int],
-    ) -> Tensor:
-        ctx.save_for_backward(capsules, weights, differences, present, window)
-        ctx.bounds = bounds
-        sums = torch.zeros_like(differences)
-        for piece in _pieces(window, bounds, capsules[0].numel()):
-            units = capsules.index_select(0, piece.window)
-            coupling = _coupling(units, differences, present, piece)
-            coupling *= weights[piece.rows].unsqueeze(1)
-            sums[piece.programs] += _segment_sums(
-                _weighted(coupling, units, differences.shape[3]), piece.begins
-            )
-        return sums
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (gradient,) = gradients
-        capsules, weights, differences, present, window = ctx.saved_tensors
-        groups = differences.shape[3]
-        for_capsules = torch.zeros_like(capsules)
-        for_weights = torch.zeros_like(weights) if ctx.needs_input_grad[1] else None
-        for_differences = torch.zeros_like(differences)
-        for piece in _pieces(window, ctx.bounds, capsules[0].numel()):
-            units = capsules.index_select(0, piece.window)
-            target = differences[piece.programs].index_select(0, piece.owner)
-            slope = gradient[piece.programs].index_select(0, piece.owner)
-            coupling = _coupling(units, differences, present, piece)
-            pull = _products(units, slope)
-            mean = (coupling * pull).sum(1, keepdim=True)
-            if for_weights is not None:
-                found = mean.squeeze(1)
-                for_weights[piece.rows] = (
-                    found if weights.shape[1] > 1 else found.sum(1, keepdim=True)
-                )
-            coupling *= weights[piece.rows].unsqueeze(1)
-            pull.sub_(mean).mul_(coupling)
-            for_units = _spread(coupling, slope).add_(_spread(pull, target))
-            for_differences[piece.programs] += _segment_sums(
-                _weighted(pull, units, groups), piece.begins
-            )
-            for_capsules.index_add_(0, piece.window, for_units)
-        return for_capsules, for_weights, for_differences, None, None, None
-
-
-def _coupling(units: Tensor, differences: Tensor, present: Tensor, piece: _Piece) -> Tensor:
-    """Return beta of all static capsules but the first, ``[n, a - 1, C]``."""
-    target = differences[piece.programs].index_select(0, piece.owner)
-    coupling = _products(units, target).exp_()
-    there = present[piece.programs]
-    if not there.all():
-        coupling *= there[piece.owner].unsqueeze(2)
-    return coupling.div_(1 + coupling.sum(1, keepdim=True))
-
-
-def _products(units: Tensor, values: Tensor) -> Tensor:
-    """Multiply capsules ``[n, D, C]`` by values ``[n or 1, j, D, C or 1]`` to ``[n, j, C]``."""
-    if values.shape[3] == 1:
-        return torch.matmul(values.squeeze(3), units)
-    return torch.stack([(units * value).sum(1) for value in values.unbind(1)], 1)
-
-
-def _weighted(coupling: Tensor, units: Tensor, groups: int) -> Tensor:
-    """Multiply capsules ``[n, D, C]`` by coupling ``[n, j, C]`` to ``[n, j, D, G]``."""
-    if groups == 1:
-        return torch.bmm(coupling, units.mT).unsqueeze(3)
-    return coupling.unsqueeze(2) * units.unsqueeze(1)
-
-
-def _spread(coupling: Tensor, values: Tensor) -> Tensor:
-    """Sum values ``[n, j, D, C or 1]`` by coupling ``[n, j, C]`` to ``[n, D, C]``."""
-    if values.shape[3] == 1:
-        return torch.bmm(values.squeeze(3).mT, coupling)
-    return (coupling.unsqueeze(2) * values).sum(1)
-
-
-def _segment_sums(values: Tensor, begins: Tensor) -> Tensor:
-    """Sum what is ``[n, ...]`` over the k segments that begin there, to ``[k, ...]``."""
-    rows = torch.arange(len(values))
-    sums = functional.embedding_bag(rows, values.flatten(1), begins, mode="sum")
-    return sums.view(-1, *values.shape[1:])

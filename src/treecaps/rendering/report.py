@@ -6,15 +6,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from markupsafe import Markup
-from torch import Tensor
 
-from treecaps.data.forest import Forest
 from treecaps.explanation.explanation import explain
 from treecaps.inference.confusion import count_answers
-from treecaps.models.engine import batches
-from treecaps.models.treecaps import Capsules, TreeCaps
+from treecaps.inputs.base import Floats
+from treecaps.models.torch_engine import TorchEngine
+from treecaps.models.treecaps import TreeCaps
 from treecaps.rendering import charts
 from treecaps.rendering.confusion import to_svg
 from treecaps.rendering.explanation import Line, to_lines
@@ -64,9 +62,9 @@ class _Report(TrainingFacts):
     """What a training ends with, and what its model says of the validation programs."""
 
     @cached_property
-    def scores(self) -> Tensor:
+    def scores(self) -> Floats:
         """``[B, classes]``, for the validation programs as they are."""
-        return torch.from_numpy(self.model.scores(self.model.forest(self.trees)))
+        return self.model.scores(self.model.read_trees(self.trees))
 
     @property
     def task(self) -> type[Task]:
@@ -87,12 +85,11 @@ class _Report(TrainingFacts):
     def facts(self) -> list[tuple[str, str]]:
         """Return names and metrics."""
         model, metrics = self.model, self.model.card["metrics"]
-        weights = sum(weight.numel() for one in model.members for weight in one.parameters())
         rows = [
             ("classes", f"{model.card['data']['training']['classes']:,}"),
             ("training programs", f"{model.card['data']['training']['programs']:,}"),
             ("validation programs", f"{len(self.trees):,}"),
-            ("networks", f"{len(model.members)}, with {weights:,} weights in all"),
+            ("networks", f"{len(model.members)}, with {model.num_parameters:,} weights in all"),
             ("epochs", f"{metrics['epochs']}, in {metrics['seconds']:.0f} s"),
         ]
         metric = f"validation_{self.task.metric}"
@@ -155,7 +152,7 @@ class _Report(TrainingFacts):
     @property
     def _wrong(self) -> list[int]:
         """The programs that it gets wrong, the surest mistakes first."""
-        surest = self.scores.amax(1).tolist()
+        surest = self.scores.max(1).tolist()
         wrong = [
             row
             for row, (right, guess) in enumerate(zip(self.label.tolist(), self.guess, strict=True))
@@ -227,9 +224,12 @@ class _Report(TrainingFacts):
         if count < 5:
             return Markup("")
         rows = np.linspace(0, len(self.trees) - 1, count).astype(int).tolist()
-        forest = self.model.forest([self.trees[row] for row in rows])
+        inputs = self.model.read_trees([self.trees[row] for row in rows])
         engine = self.model.engine
-        capsules = self._code(forest).numpy() if self.classifies else engine.embed(forest)
+        if self.classifies and isinstance(engine, TorchEngine):
+            capsules = engine.represent(inputs)
+        else:
+            capsules = engine.embed(inputs)
         if np.ptp(capsules, 0).max() == 0:  # programs that are all alike have no places to take
             return Markup("")
         plane = TSNE(init="pca", random_state=0, perplexity=min(30, (count - 1) / 3))
@@ -246,13 +246,3 @@ class _Report(TrainingFacts):
             labels,
             titles,
         )
-
-    def _code(self, forest: Forest) -> Tensor:
-        """Return the code capsules of programs by the strongest network, or its scores."""
-        found = []
-        with torch.no_grad():
-            for _, batch in batches(forest):
-                answer = self.model.strongest(batch)
-                code = answer.code if isinstance(answer, Capsules) else answer.scores
-                found.append(code.flatten(1))
-        return torch.cat(found)

@@ -6,7 +6,7 @@ from typing import ParamSpec
 
 from treecaps.models.trained import TrainedModel
 from treecaps.rendering.report import to_html
-from treecaps.training import trainer
+from treecaps.training.train import train as train_models
 
 _Options = ParamSpec("_Options")
 
@@ -20,4 +20,4 @@ def _with_report(function: Callable[_Options, TrainedModel]) -> Callable[_Option
     return train
 
 
-train = _with_report(trainer.train)
+train = _with_report(train_models)

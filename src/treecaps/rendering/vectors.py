@@ -15,7 +15,7 @@ from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
 from treecaps.rendering.pictures import check_picture, write_picture
-from treecaps.vectors.kind_vectors import KindVectors
+from treecaps.training.vectors.kind_vectors import KindVectors
 
 Pixels = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from treecaps.syntax.parse import parse_code
 from treecaps.syntax.program import Program
 from treecaps.training.facts import MakeReport
 from treecaps.training.presets import Preset, apply_settings, get_preset
-from treecaps.training.trainer import TrainingProgress, train
+from treecaps.training.train import TrainingProgress, train
 
 _ENDINGS = (".jsonl.gz", ".jsonl", ".parquet", "")
 _SHAPE = (
@@ -185,9 +185,7 @@ class Reproduction:
             # All of it, also what was trained before it was cut off.
             "seconds": round(model.card["metrics"]["seconds"], 1),
             "memory_mb": None if memory is None else round(memory),
-            "parameters": sum(
-                weight.numel() for member in model.members for weight in member.parameters()
-            ),
+            "parameters": model.num_parameters,
             "loss": [epoch["loss"] for epoch in history[0]],
             "validation": [epoch["val_accuracy"] for epoch in history[0]],
         }

@@ -20,7 +20,7 @@ def fingerprint(embedder: Embedder) -> str:
     parser = get_frontend(model.frontend, comments=model.comments).versions()
     made_by = [
         model.fingerprint(),
-        model.weights,
+        model.engine.weights,
         to_json(model.config),
         model.frontend,
         model.comments,

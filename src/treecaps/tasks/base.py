@@ -3,24 +3,26 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from torch import Tensor
 
-from treecaps.data.distinct import Longs
 from treecaps.errors import UsageError
-from treecaps.models.network import Network
+from treecaps.inputs.distinct import Longs
 from treecaps.models.options import check_bounds
-from treecaps.models.trained import TrainedModel
-from treecaps.nn.batch import Batch
 from treecaps.syntax.tree import Tree
 from treecaps.tasks.examples import Examples
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from treecaps.models.network import Model
+    from treecaps.models.trained import TrainedModel
+
 Section = Literal["confusion", "mistakes", "map"]
 """A part of a training report beside the curves."""
-Batches = Sequence[tuple[int, Batch]]
-"""Programs in batches, each with the number of its first program."""
+Batches = Sequence[tuple[int, Any]]
+"""Programs in batches of tensors, each with the number of its first program."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Task:
 
     # What is learned from what.
 
-    def check_network(self, network: type[Network]) -> None:
+    def check_model(self, model: "type[Model]") -> None:
         """Raise ``UsageError`` if an architecture cannot be trained for this task."""
 
     def classes(self, train: Iterable[str], val: Iterable[str]) -> list[str]:
@@ -72,8 +74,10 @@ class Task:
         """Return whether validation programs with labels ``[B]`` tell anything."""
         return len(label) > 0
 
-    def targets(self, trees: Sequence[Tree], label: Tensor) -> Any:
+    def targets(self, trees: Sequence[Tree], label: Longs) -> Any:
         """Return what is to be predicted; rows of it are taken for each training step.
+
+        These rows are a NumPy array, which the training step gets as a tensor.
 
         Args:
             trees: ``B`` programs.
@@ -94,26 +98,27 @@ class Task:
     # Training and validation.
 
     def training_step(
-        self, network: Network, batch: Batch, target: Any
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+        self, model: "Model", batch: Any, target: Any
+    ) -> "tuple[Tensor, dict[str, Tensor]]":
         """Return the loss of a batch, and metrics of it; among them ``loss``."""
         raise NotImplementedError
 
-    def outputs(self, network: Network, batch: Batch) -> Tensor:
-        """Return what the network is for; it must be finite."""
+    def outputs(self, model: "Model", batch: Any) -> "Tensor":
+        """Return what the model is for; it must be finite."""
         raise NotImplementedError
 
-    def validate(self, network: Network, batches: Batches, examples: Examples) -> dict[str, Any]:
+    def validate(self, model: "Model", batches: Batches, examples: Examples) -> dict[str, Any]:
         """Return metrics of validation programs, all ``None`` where there are no programs.
 
-        They are ``val_`` and the name of the metric, the same with ``_blind`` for programs that
-        are there blind as well, and ``val_loss``.
+        The model is in evaluation mode, without gradients. The metrics are ``val_`` and the name
+        of the metric, the same with ``_blind`` for programs that are there blind as well, and
+        ``val_loss``.
         """
         raise NotImplementedError
 
     def finish(
-        self, model: TrainedModel, examples: Examples
-    ) -> tuple[TrainedModel, dict[str, float]]:
+        self, model: "TrainedModel", examples: Examples
+    ) -> "tuple[TrainedModel, dict[str, float]]":
         """Weigh and calibrate trained networks by validation programs, and return their metrics."""
         return model, {}
 
@@ -152,7 +157,7 @@ def register_task(task: type[Task]) -> type[Task]:
     return task
 
 
-def check_answers(model: TrainedModel, what: str) -> None:
+def check_answers(model: "TrainedModel", what: str) -> None:
     """Raise ``UsageError`` if a model was trained for a task that does not tell this."""
     task = get_task(model.task)
     if what not in task.answers:

@@ -2,25 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn import functional
 
-from treecaps.models.engine import Floats
-from treecaps.models.network import Network, NetworkOutput
+from treecaps.inputs.base import Floats
+from treecaps.inputs.distinct import Longs
 from treecaps.models.options import option
-from treecaps.models.trained import TrainedModel
-from treecaps.nn.batch import Batch
 from treecaps.tasks.base import Batches, Section, Task, register_task
 from treecaps.tasks.calibrate import calibrate
 from treecaps.tasks.ensemble import weigh
 from treecaps.tasks.examples import UNKNOWN, Examples
 
-_SHARPNESS = 10
-"""What the lengths of capsules, 0 to 1, are multiplied by for their cross-entropy."""
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from treecaps.models.network import Model, NetworkOutput
+    from treecaps.models.trained import TrainedModel
 
 
 @register_task
@@ -46,60 +44,57 @@ class Classification(Task):
     )
 
     def training_step(
-        self, network: Network, batch: Batch, target: Tensor
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+        self, model: "Model", batch: Any, target: "Tensor"
+    ) -> "tuple[Tensor, dict[str, Tensor]]":
         """Return the loss, with that of a decoder added if there is one, and the accuracy."""
-        output: NetworkOutput = network(batch)
-        loss = self._loss(network, output, target)
-        with torch.no_grad():
-            right = (output.scores.argmax(1) == target).float()
-            metrics = {"loss": loss.detach(), "accuracy": right.mean()}
-            metrics |= network.metrics(output, target)
-        rebuilt = network.reconstruction(output, target, self.reconstruction)
+        output: NetworkOutput = model(batch)
+        loss = self._loss(model, output, target)
+        right = (output.scores.argmax(1) == target).float()
+        metrics = {"loss": loss.detach(), "accuracy": right.mean()}
+        metrics |= model.metrics(output, target)
+        rebuilt = model.reconstruction(output, target, self.reconstruction)
         if rebuilt is None:
             return loss, metrics
         return loss + rebuilt, {**metrics, "reconstruction": rebuilt.detach()}
 
-    def outputs(self, network: Network, batch: Batch) -> Tensor:
+    def outputs(self, model: "Model", batch: Any) -> "Tensor":
         """Return the scores of classes ``[B, classes]``."""
-        output: NetworkOutput = network(batch)
+        output: NetworkOutput = model(batch)
         return output.scores
 
-    def validate(self, network: Network, batches: Batches, examples: Examples) -> dict[str, Any]:
+    def validate(self, model: "Model", batches: Batches, examples: Examples) -> dict[str, Any]:
         """Return the accuracy and the loss on validation data."""
+        from treecaps.nn.tensors import to_numpy
+
         if not len(examples):
             return {"val_accuracy": None, "val_loss": None}
         label = examples.every_label
-        right = torch.zeros(len(label), dtype=torch.float64)
-        known = 0
+        right = np.zeros(len(label), bool)
         loss = 0.0
-        network.eval()
-        with torch.no_grad():
-            for begin, batch in batches:
-                part = slice(begin, begin + len(batch))
-                output: NetworkOutput = network(batch)
-                right[part] = (output.scores.argmax(1) == label[part]).double()
-                # A class that the network cannot name has no loss.
-                if count := int((label[part] != UNKNOWN).sum()):
-                    loss += count * self._loss_of_known(network, output, label[part])
-                    known += count
-        metrics = {"val_accuracy": right[: len(examples)].mean().item()}
+        for begin, batch in batches:
+            part = slice(begin, begin + len(batch))
+            output: NetworkOutput = model(batch)
+            right[part] = to_numpy(output.scores.argmax(1)) == label[part]
+            loss += self._loss_of_known(model, output, label[part])
+        metrics = {"val_accuracy": float(right[: len(examples)].mean())}
         if examples.has_blind:
-            metrics["val_accuracy_blind"] = right[len(examples) :].mean().item()
-        return {**metrics, "val_loss": loss / max(known, 1)}
+            metrics["val_accuracy_blind"] = float(right[len(examples) :].mean())
+        return {**metrics, "val_loss": loss / max(int((label != UNKNOWN).sum()), 1)}
 
     def finish(
-        self, model: TrainedModel, examples: Examples
-    ) -> tuple[TrainedModel, dict[str, float]]:
+        self, model: "TrainedModel", examples: Examples
+    ) -> "tuple[TrainedModel, dict[str, float]]":
         """Weigh the networks of an ensemble, fit temperature and threshold, and score."""
-        forest, label = examples.forest, examples.every_label.numpy()
+        from treecaps.models.torch_engine import TorchEngine
+
+        inputs, label = examples.inputs, examples.every_label
         known = label != UNKNOWN
-        if len(model.members) > 1:
-            alone = [replace(model, members=(one,), weights=(1.0,)) for one in model.members]
-            outputs = np.stack([each.scores(forest)[known] for each in alone]).astype(np.float64)
+        engine = model.engine
+        if isinstance(engine, TorchEngine) and len(engine.members) > 1:
+            outputs = engine.member_scores(inputs)[:, known].astype(np.float64)
             weights = weigh(outputs, np.eye(len(model.labels))[label[known]])
-            model = replace(model, weights=tuple(weights))
-        scores = model.scores(forest)
+            model = replace(model, engine=TorchEngine(engine.members, weights, engine.classes))
+        scores = model.scores(inputs)
         model = replace(model, calibration=calibrate(scores[known], label[known]))
         return model, _metrics(scores, examples)
 
@@ -119,26 +114,34 @@ class Classification(Task):
             if f"validation_accuracy{kind}" in metrics
         ]
 
-    def _loss(self, network: Network, output: NetworkOutput, label: Tensor) -> Tensor:
-        loss = network.loss(output, label)
+    def _loss(self, model: "Model", output: "NetworkOutput", label: "Tensor") -> "Tensor":
+        from treecaps.nn.length_cross_entropy import length_cross_entropy
+
+        loss = model.loss(output, label)
         if self.cross_entropy_weight:
-            sharp = functional.cross_entropy(_SHARPNESS * output.scores, label)
-            loss = loss + self.cross_entropy_weight * sharp
+            loss = loss + self.cross_entropy_weight * length_cross_entropy(output.scores, label)
         return loss
 
-    def _loss_of_known(self, network: Network, output: NetworkOutput, label: Tensor) -> float:
+    def _loss_of_known(self, model: "Model", output: "NetworkOutput", label: Longs) -> float:
+        """Return the sum of losses; a class that the model cannot name has no loss."""
+        from treecaps.nn.tensors import ToTensor
+
         known = label != UNKNOWN
-        if not bool(known.all()):
+        if not known.any():
+            return 0.0
+        convert = ToTensor(output.scores.device)
+        if not known.all():
+            rows = convert(known)
             parts = {name: part for name, part in vars(output).items() if part is not None}
-            output = replace(output, **{name: part[known] for name, part in parts.items()})
-        return self._loss(network, output, label[known]).item()
+            output = replace(output, **{name: part[rows] for name, part in parts.items()})
+        return int(known.sum()) * self._loss(model, output, convert(label[known])).item()
 
 
 def _metrics(scores: Floats, val: Examples) -> dict[str, float]:
     if not len(val):
         return {}
     metrics: dict[str, float] = {}
-    label = val.label.numpy()
+    label = val.label
     for kind, guess in zip(("", "_blind"), scores.argmax(1).reshape(-1, len(val)), strict=False):
         classes = np.union1d(label, guess)[:, None]
         is_label, is_guess = label == classes, guess == classes

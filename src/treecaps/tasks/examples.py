@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
+import numpy as np
 
-from treecaps.data.distinct import Longs
-from treecaps.data.forest import Forest
+from treecaps.inputs.base import Input
+from treecaps.inputs.distinct import Longs
 
 UNKNOWN = -1
 """The class of a program whose label the training data do not have."""
@@ -17,14 +17,14 @@ class Examples:
     """Programs and their classes ``[B]``; ``UNKNOWN`` for a class that no network can name.
 
     Args:
-        forest: The programs as they are, and again after all others in each of the other ways.
+        inputs: The programs as they are, and again after all others in each of the other ways.
         label: Their classes.
         target: What is to be predicted of each, as the task has it; rows of it can be taken.
         ways: In which other ways they are there: ``blind``, ``rewritten``.
     """
 
-    forest: Forest
-    label: Tensor
+    inputs: Input
+    label: Longs
     target: Any
     ways: tuple[str, ...] = ()
 
@@ -37,10 +37,10 @@ class Examples:
         return "blind" in self.ways
 
     @property
-    def every_label(self) -> Tensor:
-        """The classes of all programs of the forest."""
-        return self.label.repeat(1 + len(self.ways))
+    def every_label(self) -> Longs:
+        """The classes of all programs of the input."""
+        return np.tile(self.label, 1 + len(self.ways))
 
     def told(self, way: str, rows: Longs) -> Longs:
-        """Return where programs are in the forest as they are in another way."""
+        """Return where programs are in the input as they are in another way."""
         return rows + len(self) * (1 + self.ways.index(way))

@@ -23,7 +23,7 @@ from treecaps.models.files import (
 )
 from treecaps.models.settings import show, to_json
 from treecaps.training.config import TrainingConfig
-from treecaps.training.fitting import Fitting
+from treecaps.training.trainer import Trainer
 
 FORMAT = 1
 STATE = "state.json"
@@ -56,15 +56,15 @@ class Checkpoint:
         """Leave a mark that there is a training to go on with, though nothing is learned yet."""
         write_files(self.folder, {STATE: self._state()})
 
-    def save(self, number: int, fitting: Fitting) -> None:
+    def save(self, number: int, trainer: Trainer) -> None:
         """Keep the state of a network in place of its older state."""
-        content = save({name: value.contiguous() for name, value in fitting.tensors().items()})
-        file = f"{number}-{len(fitting.history)}.safetensors"
+        content = save({name: value.contiguous() for name, value in trainer.tensors().items()})
+        file = f"{number}-{len(trainer.history)}.safetensors"
         record = {
             "file": file,
             "checksum": digest(content),
-            "best_epoch": fitting.best_epoch,
-            "history": fitting.history,
+            "best_epoch": trainer.best_epoch,
+            "history": trainer.history,
         }
         self._members[number:] = [record]
         write_files(self.folder, {file: content, STATE: self._state()})
@@ -82,7 +82,7 @@ class Checkpoint:
         refuse_other(self.folder.parent, state.get("run"), self.run)
         self._members = state["members"]
 
-    def restore(self, number: int, fitting: Fitting) -> bool:
+    def restore(self, number: int, trainer: Trainer) -> bool:
         """Bring a network into its saved state; tell whether there was one."""
         if number >= len(self._members):
             return False
@@ -93,7 +93,7 @@ class Checkpoint:
             try:
                 if digest(content) != record["checksum"]:
                     raise ValueError  # noqa: TRY301
-                fitting.restore(load(content), record["history"], record["best_epoch"])
+                trainer.restore(load(content), record["history"], record["best_epoch"])
             except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError):
                 raise ModelError(f"{path} is damaged; {_AGAIN}") from None
         return True

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor
-
+from treecaps.inputs.distinct import Longs
 from treecaps.models.trained import TrainedModel
 from treecaps.syntax.tree import Tree
 
@@ -28,7 +27,7 @@ class TrainingFacts:
     model: TrainedModel
     histories: Histories = field(repr=False)
     trees: Sequence[Tree] = field(repr=False)
-    label: Tensor = field(repr=False)
+    label: Longs = field(repr=False)
     names: Sequence[str] = field(repr=False)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from treecaps.errors import ModelError, UsageError, describe_os_error
 from treecaps.files import FileLock, is_locked, load_json, read_regular_file
 from treecaps.models.files import MAX_JSON_BYTES
-from treecaps.models.trained import CONFIG, is_config
+from treecaps.models.folder import CONFIG, is_config
 from treecaps.training.checkpoint import STATE, holds_state, remove_state
 
 CHECKPOINT = "checkpoint"

@@ -5,20 +5,19 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from itertools import chain
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
-import torch
 
 from treecaps.data.corpus import Corpus
-from treecaps.data.distinct import Longs
-from treecaps.data.forest import Forest
 from treecaps.data.parallel import Change, parse_programs
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, UsageError
 from treecaps.hashing import digest_parts
+from treecaps.inputs.base import Input
+from treecaps.inputs.distinct import Longs
 from treecaps.syntax.languages import LANGUAGES
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
@@ -35,7 +34,8 @@ _CLASSIFICATION = Classification()
 
 TreeTransform = Callable[[Sequence[Tree]], Sequence[Tree]]
 """Returns the trees of the same programs, told in another way."""
-Grow = Callable[[Iterable[Tree], Vocabulary], Forest]
+ReadTrees = Callable[[Iterable[Tree], Vocabulary], Input]
+"""Returns programs in the form that a model reads."""
 OnPrepare = Callable[[str, float], None]
 """Called with what is being done before training begins, and the share of it that is."""
 
@@ -49,8 +49,8 @@ class Data:
         val_trees: The validation trees.
         vocabulary: Their kinds and sub-tokens.
         labels: The names of the classes.
-        train: The training trees as a forest.
-        val: The validation trees; none where there is nothing to validate with.
+        train: The training programs.
+        val: The validation programs; none where there is nothing to validate with.
         facts: How many programs there are, for the model card.
     """
 
@@ -70,19 +70,22 @@ class Data:
         known = (self.vocabulary.kinds, self.vocabulary.tokens, self.labels)
         yield repr(known).encode()
         for examples in (self.train, self.val):
-            yield examples.label.numpy().tobytes()
-            forest = examples.forest
-            for array in vars(forest.symbols).values():
-                yield array.tobytes()
-            for layer in forest.layers:
-                for array in (layer.offsets, layer.member):
-                    yield array.tobytes()
-            for array in (forest.offsets, forest.window, forest.count, forest.region):
-                yield array.tobytes()
-            yield repr(forest.languages).encode()
-            for part in (forest.subtrees, forest.graphs, forest.bags):
-                for array in vars(part).values() if part else ():
-                    yield array.tobytes()
+            yield examples.label.tobytes()
+            yield from _bytes_of(examples.inputs)
+
+
+def _bytes_of(value: Any) -> Iterator[bytes]:
+    """Yield all that an input holds: arrays, and dataclasses and tuples of them."""
+    if isinstance(value, np.ndarray):
+        yield value.tobytes()
+    elif is_dataclass(value):
+        for one in fields(value):
+            yield from _bytes_of(getattr(value, one.name))
+    elif isinstance(value, tuple) and not all(isinstance(one, str) for one in value):
+        for one in value:
+            yield from _bytes_of(one)
+    else:
+        yield repr(value).encode()
 
 
 class Selection(Sequence[Tree]):
@@ -109,7 +112,7 @@ def prepare(
     labels: Labels,
     val: tuple[Sequence[Tree], Labels] | None,
     *,
-    grow: Grow,
+    read_trees: ReadTrees,
     val_share: float,
     seed: int,
     tokens: int = 0,
@@ -125,7 +128,7 @@ def prepare(
         trees: Trees to learn from.
         labels: Their labels; trees without one are left out.
         val: Other trees and labels for validation.
-        grow: Shares of trees what networks look at.
+        read_trees: Returns programs in the form that networks read.
         val_share: Without other trees, this share of each class is set aside for validation.
         seed: Random seed when it is set aside.
         tokens: How many sub-tokens to know.
@@ -135,6 +138,51 @@ def prepare(
         task: What is learned.
         on_prepare: Called now and then.
     """
+    split = _split(trees, labels, val, task=task, val_share=val_share, seed=seed)
+    val_ways = {"blind": blind} if blind else {}
+    ways = {**val_ways, **({"rewritten": rewritten} if rewritten else {})}
+    every = [split.trees, *(transform(split.trees) for transform in ways.values())]
+    val_every = [split.val_trees, *(transform(split.val_trees) for transform in val_ways.values())]
+
+    def examples(parts: Sequence[Sequence[Tree]], label: Longs, ways: tuple[str, ...]) -> Examples:
+        inputs = read_trees(_watch(parts, "sharing windows", on_prepare), vocabulary)
+        return Examples(inputs, label, task.targets(parts[0], label), ways)
+
+    vocabulary = Vocabulary.of(_watch(every, "gathering kinds and words", on_prepare), tokens)
+    if known is not None:
+        vocabulary |= known
+    return Data(
+        split.trees,
+        split.val_trees,
+        vocabulary,
+        split.names,
+        examples(every, split.label, tuple(ways)),
+        examples(val_every, split.val_label, tuple(val_ways)),
+        split.facts,
+    )
+
+
+class _Split(NamedTuple):
+    """Programs for training and for validation, with the numbers of their classes."""
+
+    trees: Sequence[Tree]
+    label: Longs
+    val_trees: Sequence[Tree]
+    val_label: Longs
+    names: tuple[str, ...]
+    facts: dict[str, dict[str, Any]]
+
+
+def _split(
+    trees: Sequence[Tree],
+    labels: Labels,
+    val: tuple[Sequence[Tree], Labels] | None,
+    *,
+    task: Task,
+    val_share: float,
+    seed: int,
+) -> _Split:
+    """Give classes numbers, and set programs aside for validation where no others are given."""
     rows = _labelled(trees, labels, "training", task)
     found = {str(label) for label in labels if label is not None}
     if task.needs_labels and len(found) < 2:
@@ -157,31 +205,9 @@ def prepare(
     task.check_labels(label)
     if not task.can_validate(val_label):
         log.warning("there is nothing to validate with: the networks of the last epoch are kept")
-    chosen_trees = Selection(trees, rows)
-    val_ways = {"blind": blind} if blind else {}
-    ways = {**val_ways, **({"rewritten": rewritten} if rewritten else {})}
-    every = [chosen_trees, *(tell(chosen_trees) for tell in ways.values())]
-    val_every = [val_trees, *(tell(val_trees) for tell in val_ways.values())]
-
-    def examples(parts: Sequence[Sequence[Tree]], label: Longs, ways: tuple[str, ...]) -> Examples:
-        forest = grow(_watch(parts, "sharing windows", on_prepare), vocabulary)
-        classes = torch.from_numpy(label)
-        return Examples(forest, classes, task.targets(parts[0], classes), ways)
-
-    vocabulary = Vocabulary.of(_watch(every, "gathering kinds and words", on_prepare), tokens)
-    if known is not None:
-        vocabulary |= known
     facts["training"] |= {"programs": len(label), "classes": len(found)}
     facts["validation"] |= {"programs": len(val_label), "classes": len(np.unique(val_label))}
-    return Data(
-        chosen_trees,
-        val_trees,
-        vocabulary,
-        tuple(names),
-        examples(every, label, tuple(ways)),
-        examples(val_every, val_label, tuple(val_ways)),
-        facts,
-    )
+    return _Split(Selection(trees, rows), label, val_trees, val_label, tuple(names), facts)
 
 
 def _watch(

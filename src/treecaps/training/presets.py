@@ -4,10 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
+from treecaps.inputs.base import Input
 from treecaps.models.architectures import architecture_of, get_architecture
-from treecaps.models.config import NetworkConfig
+from treecaps.models.config import ModelConfig
+from treecaps.models.network import Model
 from treecaps.models.settings import allowed, from_json, from_text, types_of, unknown_name
+from treecaps.syntax.tree import Tree
 from treecaps.tasks import Classification, Task, get_task
 from treecaps.training.config import TrainingConfig
 
@@ -19,12 +23,21 @@ _PARTS = ("network", "task", "training")
 class Preset:
     """A network, what it is trained for, and how."""
 
-    network: NetworkConfig
+    network: ModelConfig
     training: TrainingConfig
     task: Task = field(default_factory=Classification)
 
     def __post_init__(self) -> None:
-        self.task.check_network(get_architecture(architecture_of(self.network)).network)
+        self.task.check_model(self.model)
+
+    @property
+    def model(self) -> type[Model]:
+        """The class of the model."""
+        return get_architecture(architecture_of(self.network)).model
+
+    def read_trees(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Input:
+        """Return programs in the form that the model reads."""
+        return self.model.read_trees(self.network, trees, vocabulary)
 
 
 def get_preset(

@@ -1,384 +1,361 @@
-"""Training: labelled trees in, a trained model and its folder out."""
+"""``Trainer``: fits one model to its data, epoch by epoch."""
 
-import json
-import logging
-import operator
-import platform
-import sys
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
+import math
+import os
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
-from treecaps.data.corpus import Corpus
-from treecaps.data.parallel import Change
-from treecaps.errors import TrainingError, UsageError
-from treecaps.models.files import to_json_bytes, write_files
-from treecaps.models.settings import to_json
-from treecaps.models.trained import ModelLike, TrainedModel, as_model, spell_parser
-from treecaps.syntax.blind import blind
-from treecaps.syntax.frontends import get_frontend
-from treecaps.syntax.rewrite import rewrite
-from treecaps.syntax.tree import Tree
-from treecaps.text import replace_surrogates
-from treecaps.training.checkpoint import Checkpoint, refuse_other
-from treecaps.training.facts import Histories, MakeReport, TrainingFacts
-from treecaps.training.fitting import Fitting, check_size
-from treecaps.training.fittings import new_fitting
-from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, REPORT, check, claim, is_complete
-from treecaps.training.logs import Logs
-from treecaps.training.prepare import Data, Labels, OnPrepare, TreeTransform, change_trees, prepare
-from treecaps.training.presets import Preset, get_preset
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.errors import DataError, TrainingError, UsageError
+from treecaps.inputs.base import InputDropout
+from treecaps.inputs.distinct import Longs
+from treecaps.models.architectures import new_model
+from treecaps.models.network import Model, Network
+from treecaps.models.torch_engine import batches
+from treecaps.models.trained import TrainedModel
+from treecaps.nn.tensors import ToTensor, to_tensors
+from treecaps.training.config import TrainingConfig
+from treecaps.training.prepare import Data
+from treecaps.training.presets import Preset
+from treecaps.training.vectors.learn import learn_vectors
 
-log = logging.getLogger("treecaps")
+Step = Callable[[float, float], None]
+"""Called after each step with the share of the epoch that is done, and the loss."""
 
-_MAX_SEED = 2**32
-
-
-@dataclass(frozen=True)
-class TrainingProgress:
-    """Where a training is: in which of the epochs of which network, how much of all is done."""
-
-    member: int
-    epoch: int
-    epochs: int
-    share: float
-    loss: float
+_LOWER_RATE = 1e-3
+"""The highest learning rate to suggest after one that was too high."""
+_BYTES_A_WEIGHT = 4 * 4
+"""A weight, its gradient and the two moments of the optimizer."""
 
 
-OnStep = Callable[[TrainingProgress], None]
-OnEpoch = Callable[[int, dict[str, Any]], None]
+def build_model(preset: Preset, data: Data) -> Model:
+    """Make a model of the right size for data."""
+    known = data.vocabulary
+    outputs = preset.task.head_size(data.labels)
+    return new_model(preset.network, len(known), outputs, len(known.tokens))
 
 
-class Interrupted(KeyboardInterrupt):
-    """Training that was interrupted, with the best model until then if there is one."""
+def check_size(preset: Preset, data: Data) -> None:
+    """Complain of a model that does not fit into memory, before the system ends the process."""
+    try:
+        # On the meta device a model has shapes but no numbers.
+        with torch.device("meta"):
+            model = build_model(preset, data)
+        numbers = sum(weight.numel() for weight in model.parameters())
+    except (RuntimeError, MemoryError, OverflowError):
+        raise UsageError("the network is too large: no memory could hold its weights") from None
+    needed = numbers * _BYTES_A_WEIGHT
+    present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > present:
+        raise UsageError(
+            f"the network is too large: to train its {numbers:,} weights takes"
+            f" {needed / 1e9:,.0f} GB of memory, and there are {present / 1e9:,.0f}"
+        )
 
-    def __init__(self, model: TrainedModel | None) -> None:
-        super().__init__("interrupted")
-        self.model = model
+
+def check_device(name: str) -> torch.device:
+    """Return the device of a name, or raise ``UsageError`` if this computer cannot use it."""
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()
+    # Torch has one exception for each way in which a device may be missing.
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UsageError(
+            f"there is no device {name!r} to train on: {reason}", arguments=("device",)
+        ) from None
+    return device
 
 
-def train(
-    trees: Sequence[Tree],
-    labels: Labels | None = None,
-    *,
-    val: Corpus | tuple[Sequence[Tree], Labels] | None = None,
-    preset: Preset | str = "default",
-    model: str = "treecaps",
-    task: str = "classification",
-    init_from: ModelLike | None = None,
-    seed: int = 0,
-    ensemble: int = 1,
-    frontend: str = "tree-sitter",
-    comments: bool = False,
-    folder: str | Path | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    command: str | None = None,
-    report: MakeReport | None = None,
-    on_prepare: OnPrepare | None = None,
-    on_step: OnStep | None = None,
-    on_epoch: OnEpoch | None = None,
-) -> TrainedModel:
-    """Train networks for a task: classification by default.
+@torch.no_grad()
+def copy_pretrained(model: Model, vocabulary: Vocabulary, pretrained: TrainedModel) -> None:
+    """Copy pretrained weights except the head.
 
     Args:
-        trees: A corpus, or any trees with ``labels``.
-        labels: The class of each tree; trees without one are left out.
-        val: Data to choose the best epoch with; by default a share of the training data.
-        preset: The network and how it is trained, or the name of a preset.
-        model: The name of the architecture, where the preset is given by name.
-        task: The name of the task, likewise.
-        init_from: A trained model, its folder, or the name of a bundled one, whose first network
-            all begin with: they know what it does of code, and learn what it does not. It decides
-            what the network is, whatever the preset says.
-        seed: The same data, options and seed give the same model.
-        ensemble: How many networks are trained, with ``seed``, ``seed + 1`` and so on.
-        frontend: The front end that made the trees, unless they are a corpus.
-        comments: Whether comments are nodes of the trees, unless they are a corpus.
-        folder: Where the model is kept; also checkpoints, so that a killed training can go on.
-        resume: Go on with the training that was begun in the folder.
-        overwrite: Replace the model or training that is in the folder.
-        command: What was typed, for the model card.
-        report: Makes the page ``report.html`` of the folder; ``treecaps.train`` has one.
-        on_prepare: Called before training with what is being done, and the share of it that is.
-        on_step: Called after each batch.
-        on_epoch: Called after each epoch with the network's number and the metrics.
-
-    Raises:
-        Interrupted: On Ctrl-C; the best until then is in the folder, and in the exception.
-        TrainingError: The loss left all bounds; the best until then is in the folder.
+        model: A model like the pretrained one.
+        vocabulary: What it knows of nodes: all that the other does, and perhaps more.
+        pretrained: Where the weights come from: its first network.
     """
-    seed, ensemble = _whole(seed, "a seed"), _whole(ensemble, "the size of an ensemble")
-    if ensemble < 1:
-        raise UsageError(f"an ensemble has at least 1 network, not {ensemble}")
-    if not 0 <= seed <= _MAX_SEED - ensemble:
-        raise UsageError(f"a seed lies between 0 and {_MAX_SEED - ensemble:,}, not at {seed:,}")
-    preset = preset if isinstance(preset, Preset) else get_preset(preset, model, task)
-    home = Path(folder) if folder else None
-    if home:
-        check(home, resume=resume, overwrite=overwrite)
-    if isinstance(trees, Corpus):
-        frontend, comments = trees.about["frontend"], trees.about["comments"]
-        labels = trees.labels if labels is None else labels
-    if labels is None:
-        raise UsageError("trees that are no corpus need labels")
-    first = None if init_from is None else as_model(init_from)
-    if first:
-        preset = replace(preset, network=first.config)
-        parser = first.frontend, first.comments
-        _compare("the model to begin with is for", parser, (frontend, comments))
-
-    def retell(change: Change, what: str) -> TreeTransform:
-        tell = partial(on_prepare, what) if on_prepare else None
-        return partial(
-            change_trees, change=change, frontend=frontend, comments=comments, on_prepare=tell
-        )
-
-    data = prepare(
-        trees,
-        labels,
-        _validation_data(val, frontend, comments),
-        task=preset.task,
-        grow=preset.network.forest,
-        val_share=preset.training.val_share,
-        seed=seed,
-        tokens=preset.network.known_tokens,
-        blind=retell(blind, "making programs blind")
-        if preset.training.rename_probability and preset.network.sees_names
-        else None,
-        rewritten=retell(partial(rewrite, seed=seed), "rewriting programs")
-        if preset.training.rewrite_probability
-        else None,
-        known=first.vocabulary if first else None,
-        on_prepare=on_prepare,
-    )
-    run = {
-        "data": data.fingerprint(),
-        "seed": seed,
-        "ensemble": ensemble,
-        "network": to_json(preset.network),
-        "task": {"task": preset.task.name, **to_json(preset.task)},
-        "training": to_json(preset.training),
-        **({"init_from": first.fingerprint()} if first else {}),
+    other = pretrained.members[0].state_dict()
+    known = pretrained.vocabulary
+    rows = {
+        "vectors": [vocabulary.number(kind) for kind in known.kinds],
+        "token_vectors": [vocabulary.number_token(token) for token in known.tokens],
     }
-    card: dict[str, Any] = {
-        "use": {
-            "summary": preset.task.summary(preset.task.labels(data.labels)),
-            "commands": list(preset.task.commands),
-        },
-        "data": data.facts,
-        "run": {name: value for name, value in run.items() if name != "network"},
-        "versions": _versions(frontend),
-    }
-    if command:
-        card["command"] = command
-    checkpoint = Checkpoint(home / CHECKPOINT, run) if home else None
-    check_size(preset, data)
-    training = _Training(preset, data, first, home, checkpoint, frontend, comments, card, report)
-    # What was there before is touched when the data are known to be good, not earlier.
-    with claim(home, resume=resume, overwrite=overwrite) if home else nullcontext():
-        if home and resume and is_complete(home):
-            done = TrainedModel.load(home)
-            refuse_other(
-                home, {**done.card.get("run", {}), "network": to_json(done.config.asked)}, run
-            )
-            if report and not (home / REPORT).exists():
-                training.write_report(done, _read_histories(home / HISTORY))
-            return done
-        return training.run(resume, on_step or (lambda moment: None), on_epoch or (lambda *_: None))
+    for name, weight in model.state_dict().items():
+        if name in rows:
+            weight[rows[name]] = other[name].to(weight.device)
+        elif not name.startswith(model.HEAD):
+            weight.copy_(other[name])
 
 
-def _whole(value: Any, what: str) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise UsageError(f"{what} is a whole number, not {value!r}") from None
+class Trainer:
+    """A model on its way through the epochs.
 
+    All chance comes from the seed and the number of the epoch, so a training that goes on from a
+    saved state ends exactly as one that was never interrupted. A model with a closed form is
+    fitted at once, in its one epoch.
 
-def _validation_data(
-    val: Any, frontend: str, comments: bool
-) -> tuple[Sequence[Tree], Labels] | None:
-    if not isinstance(val, Corpus):
-        if val is None:
-            return None
-        if not isinstance(val, tuple | list) or len(val) != 2:
-            raise UsageError("validation data are a corpus, or val=(trees, labels)")
-        return val[0], val[1]
-    parser = val.about["frontend"], val.about["comments"]
-    _compare(f"{val.name} by", parser, (frontend, comments))
-    return val, val.labels
+    Args:
+        preset: The model, and how it is trained.
+        data: What it learns from.
+        seed: Random seed.
+        init_from: A pretrained model of the same network; its vocabulary is part of the data's.
+        device: Where to train.
+    """
 
-
-def _compare(what: str, parser: tuple[str, bool], wanted: tuple[str, bool]) -> None:
-    """Complain of what is for other trees than the training data are."""
-    if parser != wanted:
-        raise UsageError(
-            f"the training data were parsed by {spell_parser(*wanted)},"
-            f" but {what} {spell_parser(*parser)}"
+    def __init__(
+        self,
+        preset: Preset,
+        data: Data,
+        seed: int,
+        init_from: TrainedModel | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.config, self.task = preset.training, preset.task
+        self.data, self.seed, self.init_from = data, seed, init_from
+        self.metric = f"val_{self.task.metric}"
+        self.schedule = self.config.for_programs(
+            len(data.train), self.task.num_epochs(len(data.train))
         )
-
-
-@dataclass
-class _Training:
-    preset: Preset
-    data: Data
-    init_from: TrainedModel | None
-    home: Path | None
-    checkpoint: Checkpoint | None
-    frontend: str
-    comments: bool
-    card: dict[str, Any]
-    report: MakeReport | None
-    fittings: list[Fitting] = field(default_factory=list)
-
-    def run(self, resume: bool, on_step: OnStep, on_epoch: OnEpoch) -> TrainedModel:
-        """Train all networks, and keep the best until then whatever happens."""
-        if self.checkpoint:
-            if resume and self.checkpoint.exists():
-                self.checkpoint.load()
-            else:
-                self.checkpoint.start()
-        try:
-            for number in range(self.card["run"]["ensemble"]):
-                self._fit(number, on_step, on_epoch)
-        except KeyboardInterrupt:
-            raise Interrupted(self._keep("interrupted")) from None
-        except TrainingError as error:
-            kept = self._keep("diverged")
-            where = f"; the best until then is in {self.home}" if kept and self.home else ""
-            raise TrainingError(f"{error}{where}") from None
-        model = self._model()
-        self._save(model)
-        try:
-            self.write_report(model, self._histories)
-        except KeyboardInterrupt:
-            raise Interrupted(model) from None
-        if self.checkpoint:
-            self.checkpoint.remove()
-        return model
-
-    def write_report(self, model: TrainedModel, histories: Histories) -> None:
-        """Write the page that shows how the training went."""
-        if self.home and self.report:
-            data = self.data
-            facts = TrainingFacts(model, histories, data.val_trees, data.val.label, data.labels)
-            page = replace_surrogates(self.report(facts)).encode()
-            write_files(self.home, {REPORT: page})
-
-    def _fit(self, number: int, on_step: OnStep, on_epoch: OnEpoch) -> None:
-        seed, members = self.card["run"]["seed"], self.card["run"]["ensemble"]
-        fitting = new_fitting(self.preset, self.data, seed + number, self.init_from)
-        if not (self.checkpoint and self.checkpoint.restore(number, fitting)):
-            fitting.begin()
-        self.fittings.append(fitting)
-
-        def step(share: float, loss: float) -> None:
-            epoch = len(fitting.history)
-            done = (number + (epoch + share) / fitting.epochs) / members
-            on_step(TrainingProgress(number, epoch + 1, fitting.epochs, done, loss))
-
-        folder = self.home / LOGS / str(number) if self.home else None
-        with Logs(folder, fitting.history) if folder else nullcontext() as logs:
-            while not fitting.finished:
-                metrics = fitting.run_epoch(step)
-                if self.checkpoint:
-                    self.checkpoint.save(number, fitting)
-                if logs:
-                    logs.add(metrics)
-                on_epoch(number, metrics)
-
-    def _keep(self, reason: str) -> TrainedModel | None:
-        """Make a model of the best until now, if there is any."""
-        if not any(fitting.best for fitting in self.fittings):
-            return None
-        self.card["stopped"] = reason
-        model = self._model()
-        self._save(model)
-        return model
-
-    def _model(self) -> TrainedModel:
-        """Put the best networks together."""
-        fittings = [fitting for fitting in self.fittings if fitting.best]
-        for fitting in fittings:
-            fitting.network.load_state_dict(fitting.best)
-        networks = tuple(fitting.network.requires_grad_(True) for fitting in fittings)
-        model = TrainedModel(
-            networks,
-            (1 / len(networks),) * len(networks),
-            self.data.vocabulary,
-            self.preset.task.labels(self.data.labels),
-            self.frontend,
-            self.comments,
-            task=self.preset.task.name,
+        self.history: list[dict[str, Any]] = []
+        self.best: dict[str, Tensor] = {}
+        self.best_epoch = 0
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            try:
+                self.model = build_model(preset, data).to(device)
+            except (RuntimeError, MemoryError) as error:
+                reason = str(error).partition("\n")[0]
+                raise UsageError(f"the network is too large: {reason}") from None
+        if init_from and self.model.CLOSED_FORM:
+            raise UsageError("a linear model cannot begin with another; leave out init_from")
+        self.epochs = 1 if self.model.CLOSED_FORM else self.schedule.epochs
+        if isinstance(self.model, Network):
+            self.model.vectors.requires_grad_(not self.config.freeze_vectors)
+        self.optimizer = torch.optim.RAdam(
+            self._groups(),
+            lr=self.config.learning_rate,
+            weight_decay=self.config.weight_decay,
+            decoupled_weight_decay=True,
         )
-        model, validated = self.preset.task.finish(model, self.data.val)
-        histories = [fitting.history for fitting in fittings]
-        metrics = {
-            "epochs": sum(map(len, histories)),
-            "seconds": sum(epoch["seconds"] for history in histories for epoch in history),
-            **validated,
-        }
-        members = [
-            {
-                "seed": fitting.seed,
-                "epochs": len(fitting.history),
-                "best_epoch": fitting.best_epoch,
-                _spell(fitting.metric): fitting.history[fitting.best_epoch - 1][fitting.metric],
-            }
-            for fitting in fittings
+        self._val = list(batches(data.val.inputs, self.model))
+
+    def _groups(self) -> list[dict[str, Any]]:
+        """Return the weights that learn, by how fast they do."""
+        groups: dict[float, list[nn.Parameter]] = {}
+        words = getattr(self.model, "token_vectors", None)
+        for name, weight in self.model.named_parameters():
+            multiplier = self.model.lr_multiplier(name)
+            if weight.requires_grad:
+                fast = self.schedule.token_rate if weight is words else multiplier
+                groups.setdefault(fast, []).append(weight)
+        return [
+            {"params": weights, "lr_multiplier": multiplier}
+            for multiplier, weights in groups.items()
         ]
-        card = {**self.card, "metrics": metrics, "members": members}
-        return replace(model, card=card, folder=self.home)
 
     @property
-    def _histories(self) -> Histories:
-        return [fitting.history for fitting in self.fittings]
+    def finished(self) -> bool:
+        """Whether all epochs are done, or patience is at its end."""
+        epochs, patience = len(self.history), self.config.patience
+        return epochs >= self.epochs or (
+            patience is not None and len(self.data.val) > 0 and epochs - self.best_epoch >= patience
+        )
 
-    def _save(self, model: TrainedModel) -> None:
-        if self.home:
-            model.save(self.home, {HISTORY: to_json_bytes({"members": self._histories})})
-            with suppress(OSError):
-                (self.home / REPORT).unlink()  # it would be of an older model
+    def begin(self) -> None:
+        """Give the model what it starts from: pretrained weights, or vectors of the trees."""
+        self.model.fit_features(self.data.train.inputs)
+        if self.init_from:
+            copy_pretrained(self.model, self.data.vocabulary, self.init_from)
+        elif isinstance(self.model, Network):
+            size = self.model.config.vector_size
+            try:
+                vectors = learn_vectors(self.data.trees, self.config.vectors, size, self.seed)
+            except DataError as error:
+                raise DataError(
+                    f"{error}; begin with vectors='random'", arguments=("vectors=random",)
+                ) from None
+            values = torch.from_numpy(vectors.for_vocabulary(self.data.vocabulary))
+            with torch.no_grad():
+                self.model.vectors.copy_(values)
+
+    def run_epoch(self, step: Step) -> dict[str, Any]:
+        """Go through the training data once, validate, and return the epoch's metrics."""
+        epoch = len(self.history) + 1
+        begun = time.perf_counter()
+        metrics = self._fit_at_once(step) if self.model.CLOSED_FORM else self._learn(epoch, step)
+        learned = time.perf_counter()
+        self.model.eval()
+        with torch.no_grad():
+            metrics |= self.task.validate(self.model, self._val, self.data.val)
+        # Steps are checked before they are taken; the last one has only this.
+        if not self._is_finite(metrics["val_loss"]):
+            raise self._diverged()
+        metrics["seconds"] = time.perf_counter() - begun
+        metrics["programs_per_second"] = len(self.data.train) / (learned - begun)
+        metrics = {"epoch": epoch, **metrics}
+        self.history.append(metrics)
+        if self._is_best():
+            self.best_epoch = epoch
+            self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        return metrics
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return every number that the next epoch depends on, and the best weights."""
+        found = {f"network.{name}": value for name, value in self.model.state_dict().items()}
+        found |= {f"best.{name}": value for name, value in self.best.items()}
+        for number, state in self.optimizer.state_dict()["state"].items():
+            found |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
+        return found
+
+    def restore(
+        self, tensors: dict[str, Tensor], history: list[dict[str, Any]], best_epoch: int
+    ) -> None:
+        """Go back to a state that ``tensors`` returned."""
+        parts: dict[str, dict[str, Tensor]] = {"network": {}, "best": {}, "optimizer": {}}
+        for key, tensor in tensors.items():
+            part, _, name = key.partition(".")
+            parts[part][name] = tensor
+        self.model.load_state_dict(parts["network"])
+        states: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in parts["optimizer"].items():
+            number, _, name = key.partition(".")
+            states.setdefault(int(number), {})[name] = tensor
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": states, "param_groups": groups})
+        self.best, self.history, self.best_epoch = parts["best"], history, best_epoch
+
+    def _fit_at_once(self, step: Step) -> dict[str, Any]:
+        """Fit a model with a closed form to all programs, also as they are blind."""
+        train = self.data.train
+        self.model.fit(train.inputs, torch.from_numpy(train.every_label))
+        step(1.0, 0.0)
+        return {"loss": 0.0}
+
+    def _learn(self, epoch: int, step: Step) -> dict[str, Any]:
+        """Run gradient descent for an epoch, and return the means of the steps' metrics."""
+        rng = np.random.default_rng([self.seed, epoch])
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(rng.integers(2**63)))
+            return self._take_steps(rng, step)
+
+    def _take_steps(self, rng: np.random.Generator, step: Step) -> dict[str, Any]:
+        examples = self.data.train
+        order = self.task.sample(examples.label, self.config.batch_size, rng)
+        done = len(self.history) * len(order)
+        rate = norms = 0.0
+        sums: dict[str, float] = {}
+        self.model.train()
+        for number, rows in enumerate(order):
+            rate = _rate(self.config, (done + number) / (self.epochs * len(order)))
+            metrics, norm = self._training_step(rows, rate, rng)
+            for name, value in metrics.items():
+                sums[name] = sums.get(name, 0.0) + len(rows) * value
+            norms += norm
+            step((number + 1) / len(order), metrics["loss"])
+        return {
+            **{name: total / len(examples) for name, total in sums.items()},
+            "gradient_norm": norms / len(order),
+            "learning_rate": rate,
+        }
+
+    def _training_step(
+        self, rows: Longs, rate: float, rng: np.random.Generator
+    ) -> tuple[dict[str, float], float]:
+        """Take one step, and return the metrics of the batch and the norm of the gradient."""
+        batch, target = self._draw(rows, rng)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * group["lr_multiplier"]
+        self.optimizer.zero_grad()
+        total, metrics = self.task.training_step(self.model, batch, target)
+        total.backward()  # type: ignore[no-untyped-call]
+        norm = self._gradient_norm()
+        values = {name: value.item() for name, value in metrics.items()}
+        if not math.isfinite(values["loss"] + norm):
+            raise self._diverged()
+        self.optimizer.step()
+        return values, norm
+
+    def _draw(self, rows: Longs, rng: np.random.Generator) -> tuple[Any, Any]:
+        """Return programs, each in some way and without a part of it, and what to predict."""
+        examples = self.data.train
+        inputs = examples.inputs.select(
+            self._augment(rows, rng),
+            InputDropout(
+                rng, self.schedule.window_dropout, tokens=self.schedule.token_capsule_dropout
+            ),
+        )
+        weight = next(self.model.parameters())
+        target = examples.target[rows]
+        if isinstance(target, np.ndarray):
+            target = ToTensor(weight.device, weight.dtype)(target)
+        return to_tensors(inputs, weight), target
+
+    def _augment(self, rows: Longs, rng: np.random.Generator) -> Longs:
+        """Return where in the input programs are as they are, or blind, or rewritten."""
+        examples, config = self.data.train, self.config
+        if not examples.ways:
+            return rows
+        drawn, chosen = rng.random(len(rows)), rows
+        told = {
+            "blind": drawn < config.rename_probability,
+            "rewritten": drawn >= 1 - config.rewrite_probability,
+        }
+        for way in examples.ways:
+            chosen = np.where(told[way], examples.told(way, rows), chosen)
+        return chosen
+
+    def _gradient_norm(self) -> float:
+        gradients = [
+            weight.grad
+            for group in self.optimizer.param_groups
+            for weight in group["params"]
+            if weight.grad is not None
+        ]
+        return torch.nn.utils.get_total_norm(gradients).item()
+
+    def _is_finite(self, val_loss: float | None) -> bool:
+        """Whether the model still holds numbers, and answers with numbers."""
+        if not all(bool(value.isfinite().all()) for value in self.model.state_dict().values()):
+            return False
+        if val_loss is not None and not math.isfinite(val_loss):
+            return False
+        rows = np.arange(min(self.config.batch_size, len(self.data.train)))
+        with torch.no_grad():
+            some = self.data.train.inputs.select(rows)
+            batch = to_tensors(some, next(self.model.parameters()))
+            outputs = self.task.outputs(self.model, batch)
+        return bool(outputs.isfinite().all())
+
+    def _diverged(self) -> TrainingError:
+        lower = min(self.config.learning_rate / 5, _LOWER_RATE)
+        return TrainingError(
+            f"the loss left all bounds in epoch {len(self.history) + 1}; try a lower"
+            f" learning_rate: {lower:g}",
+            arguments=(f"learning_rate={lower:g}",),
+        )
+
+    def _is_best(self) -> bool:
+        if not self.best_epoch or self.history[-1][self.metric] is None:
+            return True
+        newest, best = (
+            (
+                epoch[self.metric] + epoch.get(f"{self.metric}_blind", 0),
+                -(epoch["val_loss"] or 0),
+            )
+            for epoch in (self.history[-1], self.history[self.best_epoch - 1])
+        )
+        return newest > best
 
 
-def _read_histories(path: Path) -> Histories:
-    """Return the metrics that a training kept, or none if they cannot be used."""
-    with suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
-        found = json.loads(path.read_bytes())["members"]
-        if isinstance(found, list) and found and all(map(_is_history, found)):
-            return found
-    log.warning("%s is missing or damaged: there will be no curves in the report", path)
-    return []
-
-
-def _is_history(found: Any) -> bool:
-    """Whether something is a list of epochs, all with the same metrics."""
-    return (
-        isinstance(found, list)
-        and bool(found)
-        and all(isinstance(epoch, dict) and epoch.keys() == found[0].keys() for epoch in found)
-        and all(_is_figure(value) for epoch in found for value in epoch.values())
-    )
-
-
-def _is_figure(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and abs(value) <= sys.float_info.max)
-
-
-def _spell(figure: str) -> str:
-    return figure.replace("val_", "validation_", 1)
-
-
-def _versions(frontend: str) -> dict[str, str]:
-    return {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        **get_frontend(frontend).versions(),
-    }
+def _rate(config: TrainingConfig, share: float) -> float:
+    """Return the learning rate when a share of all steps is done."""
+    if config.decay == "none":
+        return config.learning_rate
+    return config.learning_rate * (1 + math.cos(math.pi * share)) / 2

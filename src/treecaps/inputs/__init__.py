@@ -1,0 +1,1 @@
+"""What networks read: programs as arrays, one file for each kind of input."""

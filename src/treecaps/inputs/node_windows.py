@@ -1,0 +1,156 @@
+"""Windows of nodes: a node and what lies below it, and which nodes have the same."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple
+
+import numpy as np
+
+from treecaps.inputs.base import Array, Convert, Floats, select_runs
+from treecaps.inputs.distinct import Longs, mix, number_distinct
+from treecaps.inputs.symbols import SymbolTable
+from treecaps.syntax.tree import Ints, Tree
+
+
+@dataclass(frozen=True)
+class WindowLayer:
+    """The distinct windows of one convolution layer, W of them with M members in all.
+
+    A window's members are a node and what lies below it down to the layer's depth, in pre-order,
+    so the first is the node itself. Each is a distinct window of the layer below (of the first
+    layer: a symbol) with its weights in the convolution: for a member at depth
+    d_i of a window of depth d (the top has d_i = d, the bottom 1), at place p of k siblings,
+
+        top   = (d_i - 1) / (d - 1)
+        right = (1 - top) (p - 1) / (k - 1), or (1 - top) / 2 for an only child
+        left  = (1 - top) (1 - right)
+
+    Args:
+        offsets: ``[W + 1]``, where each window's members begin.
+        member: ``[M]``, windows of the layer below.
+        top: ``[M]``, weights of the members.
+        left: ``[M]``, likewise.
+        right: ``[M]``, likewise.
+    """
+
+    offsets: Longs
+    member: Longs
+    top: Floats
+    left: Floats
+    right: Floats
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def select(self, windows: Longs) -> "WindowLayer":
+        """Return some of the windows, in the order given."""
+        offsets, rows = select_runs(self.offsets, windows)
+        return WindowLayer(
+            offsets, self.member[rows], self.top[rows], self.left[rows], self.right[rows]
+        )
+
+    def over(self, member: Longs) -> "WindowLayer":
+        """Return the same windows with other numbers for their members."""
+        return WindowLayer(self.offsets, member, self.top, self.left, self.right)
+
+    def to_tensors(self, convert: Convert[Array]) -> "LayerTensors[Array]":
+        """Convert the arrays."""
+        weights = convert(self.top), convert(self.left), convert(self.right)
+        return LayerTensors(convert(self.offsets), convert(self.member), *weights)
+
+
+class LayerTensors(NamedTuple, Generic[Array]):
+    """``WindowLayer`` as a tree convolution takes it."""
+
+    offsets: Array
+    member: Array
+    top: Array
+    left: Array
+    right: Array
+
+
+class NodeArrays:
+    """All nodes of some trees in one row of numbers, with their children as runs of another."""
+
+    def __init__(self, trees: Sequence[Tree], table: SymbolTable) -> None:
+        sizes = np.array([len(tree) for tree in trees], np.int64)
+        firsts = np.cumsum(sizes) - sizes
+        self.trees = len(trees)
+        self.program = np.repeat(np.arange(len(trees)), sizes)
+        self.symbol = np.concatenate([table.encode(tree) for tree in trees])
+        parent = np.concatenate([tree.parent for tree in trees]) + np.repeat(firsts, sizes)
+        parent[firsts] = -1
+        self.child = np.argsort(parent, kind="stable")[len(trees) :]  # the roots sort first
+        self.parent = parent[self.child]
+        size = len(parent)
+        self.child_count = np.bincount(self.parent, minlength=size)
+        self.child_offsets = np.concatenate([[0], np.cumsum(self.child_count)])
+        self.position = np.zeros(size, np.int64)
+        places = np.arange(len(self.child))
+        self.position[self.child] = places - self.child_offsets[self.parent]
+        # An only child lies in the middle.
+        siblings = self.child_count[self.parent]
+        self.place = np.full(size, 0.5, np.float32)
+        self.place[self.child] = np.where(
+            siblings > 1, self.position[self.child] / np.maximum(siblings - 1, 1), 0.5
+        )
+
+    def number_subtrees(self, classes: Longs) -> tuple[Longs, Longs]:
+        """Give nodes numbers by their symbol and the classes of their children.
+
+        Returns:
+            The number of each node, and for each number the first node that has it.
+        """
+        salt = 0
+        while True:
+            hashed = mix(self.symbol, salt)
+            if len(self.child):
+                parts = mix(classes[self.child], mix(self.position[self.child], salt + 1))
+                with_children = np.flatnonzero(self.child_count)
+                begins = self.child_offsets[with_children]
+                hashed[with_children] += np.add.reduceat(parts, begins)
+            number, first = number_distinct(hashed)
+            # A hash may deceive, so each node is compared with the first of its number.
+            twin = first[number]
+            same = bool(
+                np.array_equal(self.symbol, self.symbol[twin])
+                and np.array_equal(self.child_count, self.child_count[twin])
+            )
+            if same and len(self.child):
+                others = self.child[
+                    self.child_offsets[twin[self.parent]] + self.position[self.child]
+                ]
+                same = np.array_equal(classes[self.child], classes[others])
+            if same:
+                return number, first
+            salt += 2
+
+    def windows_of(self, nodes: Longs, depth: int, below: Longs) -> tuple[WindowLayer, Ints]:
+        """Return the windows of some nodes, and the depth of each member."""
+        if depth == 2:
+            # A node, then its children: nothing to sort.
+            offsets = np.concatenate([[0], np.cumsum(self.child_count[nodes] + 1)])
+            members = np.repeat(nodes, np.diff(offsets))
+            depths = np.ones(len(members), np.int32)
+            depths[offsets[:-1]] = 2
+            members[depths == 1] = self.child[select_runs(self.child_offsets, nodes)[1]]
+        else:
+            offsets, members, depths = self._descend(nodes, depth)
+        top = ((depths - 1) / (depth - 1)).astype(np.float32)
+        right = np.where(depths < depth, (1 - top) * self.place[members], 0).astype(np.float32)
+        left = ((1 - top) * (1 - right)).astype(np.float32)
+        return WindowLayer(offsets, below[members], top, left, right), depths
+
+    def _descend(self, nodes: Longs, depth: int) -> tuple[Longs, Longs, Ints]:
+        """Return where the windows of nodes begin, their members, and the depth of each."""
+        node, window = nodes, np.arange(len(nodes))
+        found = [(window, node, np.full(len(nodes), depth, np.int32))]
+        for level in range(depth - 1, 0, -1):
+            sizes = self.child_count[node]
+            _, rows = select_runs(self.child_offsets, node)
+            node, window = self.child[rows], np.repeat(window, sizes)
+            found.append((window, node, np.full(len(node), level, np.int32)))
+        windows, members, depths = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        order = np.lexsort((members, windows))  # by node is in pre-order
+        offsets = np.searchsorted(windows[order], np.arange(len(nodes) + 1))
+        return offsets, members[order], depths[order]

@@ -1,0 +1,61 @@
+"""What a TreeCaps network is made of."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from treecaps.errors import UsageError
+from treecaps.inputs.bags import Feature
+from treecaps.models.config import NetworkConfig
+from treecaps.models.options import option
+
+
+@dataclass(frozen=True)
+class TreeCapsConfig(NetworkConfig):
+    """What a TreeCaps network is made of."""
+
+    hidden: tuple[int, ...] = option((), "sizes of the convolution layers before the capsules")
+    residual: bool = option(
+        False, "add to what a hidden layer says of a node what was said before, if sizes agree"
+    )
+    window_depth: int = option(2, "d, the depth of a convolution window", ge=2, le=1000)
+    channels: int = option(128, "V', the outputs of a convolution slice")
+    slices: int = option(8, "epsilon, the convolution slices of the capsule layer")
+    capsule_size: int = option(8, "D_pvc, the size of a primary capsule")
+    statics: int = option(2, "a, the static capsules (of each channel, if routed by channel)")
+    routed: int | None = option(None, "b, how many of the longest capsules are routed; all if none")
+    static_iterations: int = option(1, "r, the iterations of variable-to-static routing", le=1000)
+    per_channel: bool = option(True, "route each channel by itself")
+    distinct_starts: bool = option(False, "let equal capsules fill one place among the starts")
+    pooling: Literal["routing", "max"] = option("routing", "how static capsules come about")
+    counts: Literal["exact", "log"] = option("exact", "multiplicities m as they are, or 1 + ln m")
+    gated: bool = option(False, "weigh multiplicities by a learned gate of the window")
+    secondary: int = option(0, "secondary capsules between the static and the code capsules", ge=0)
+    secondary_size: int = option(8, "the size of a secondary capsule")
+    code_size: int = option(8, "D_cc, the size of a code capsule")
+    code_iterations: int = option(1, "t, the iterations of dynamic routing", le=1000)
+    squash: Literal["sabour", "printed"] = option("sabour", "the form of squash")
+    token_channels: int = option(
+        0, "channels of capsules of tokens and of up to three neighbours, if any are seen", ge=0
+    )
+    token_features: int = option(20_000, "how many tokens and runs are known, if any are seen")
+    windows: int = option(0, "how many windows a decoder rebuilds; there is none if 0", ge=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.windows and self.window_depth != 2:
+            raise UsageError("a decoder rebuilds windows of depth 2: set windows=0 for others")
+        if self.channels * self.slices % self.capsule_size:
+            raise UsageError(
+                f"capsules of size {self.capsule_size} do not divide"
+                f" {self.channels} channels of {self.slices} slices"
+            )
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """The window depth of each convolution layer."""
+        return (self.window_depth,) * (len(self.hidden) + 1)
+
+    @property
+    def feature(self) -> Feature | None:
+        """What is counted of programs beside their windows."""
+        return "leaves" if self.token_channels and self.sees_names else None

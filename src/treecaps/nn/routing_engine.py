@@ -1,0 +1,233 @@
+"""The engine of variable-to-static routing: one round of it over many programs at a time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+# Numbers worked on at a time: few enough to stay in the cache, and to bound memory.
+_BLOCK = 1 << 19
+
+
+@dataclass(frozen=True)
+class Block:
+    """Programs of about one size.
+
+    Args:
+        programs: ``[k]``.
+        rows: ``[k, n]``, places of their windows in what is ``[P]`` long.
+        padding: ``[k, n]``, which of these only fill up a shorter program; ``None`` for none.
+        window: ``[k, n]``, the distinct windows there.
+    """
+
+    programs: Tensor
+    rows: Tensor
+    padding: Tensor | None
+    window: Tensor
+
+    def of(self, values: Tensor) -> Tensor:
+        """Look up what belongs to the windows, ``[P, ...]`` to ``[k, n, ...]``; padding has 0."""
+        found = values[self.rows]
+        if self.padding is not None:
+            found[self.padding] = 0
+        return found
+
+
+def blocks(window: Tensor, bounds: list[int], row: int) -> list[Block]:
+    """Divide programs into blocks of about ``_BLOCK`` numbers, with ``row`` for each window.
+
+    Programs of about one size share a block, so that little is wasted on padding.
+    """
+    most = max(1, _BLOCK // row)
+    device = window.device
+    sizes = torch.tensor(bounds, device=device).diff()
+    begins = torch.tensor(bounds[:-1], device=device)
+    lengths = [end - begin for begin, end in pairwise(bounds)]
+    order = sorted(range(len(lengths)), key=lambda program: -lengths[program])
+    found, place = [], 0
+    while place < len(order):
+        size = lengths[order[place]]
+        last = place + 1
+        while (
+            last < len(order)
+            and (last + 1 - place) * size <= most
+            and 4 * lengths[order[last]] >= 3 * size
+        ):
+            last += 1
+        programs = torch.tensor(order[place:last], device=device)
+        steps = torch.arange(size, device=device)
+        padding = steps >= sizes[programs].unsqueeze(1)
+        rows = begins[programs].unsqueeze(1) + steps.masked_fill(padding, 0)
+        found.append(Block(programs, rows, padding if last - place > 1 else None, window[rows]))
+        place = last
+    return found
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Consecutive programs, or a part of a large one.
+
+    Args:
+        programs: Which.
+        rows: Their places in what is ``[P]`` long.
+        begins: ``[k]``, where in the piece the windows of each program begin.
+        owner: ``[n]``, which of the k programs each window is of.
+        window: ``[n]``, the distinct windows there.
+    """
+
+    programs: slice
+    rows: slice
+    begins: Tensor
+    owner: Tensor
+    window: Tensor
+
+
+def _pieces(window: Tensor, bounds: list[int], row: int) -> Iterator[_Piece]:
+    """Go through the programs in pieces of at most ``_BLOCK`` numbers, ``row`` a window."""
+    most = max(1, _BLOCK // row)
+    first, programs = 0, len(bounds) - 1
+    while first < programs:
+        last = first + 1
+        while last < programs and bounds[last + 1] - bounds[first] <= most:
+            last += 1
+        begin, end = bounds[first], bounds[last]
+        starts = torch.tensor(bounds[first : last + 1], device=window.device)
+        begins = starts[:-1] - begin
+        owner = torch.arange(last - first, device=window.device).repeat_interleave(starts.diff())
+        for start in range(begin, end, most):
+            rows = slice(start, min(start + most, end))
+            part = slice(start - begin, rows.stop - begin)
+            yield _Piece(slice(first, last), rows, begins, owner[part], window[rows])
+        first = last
+
+
+def route(
+    capsules: Tensor,
+    weights: Tensor,
+    differences: Tensor,
+    present: Tensor,
+    window: Tensor,
+    bounds: list[int],
+) -> Tensor:
+    """Run one round of routing.
+
+    Args:
+        capsules: ``[W, D, C]``, u of the distinct windows.
+        weights: ``[P, 1]`` or ``[P, C]``, multiplicities m.
+        differences: ``[B, a - 1, D, G]``, V_j - V_1, for G = 1 or one group for each channel.
+        present: ``[B, a - 1]``, which of these static capsules there are.
+        window: ``[P]``, the distinct windows of the programs, program after program.
+        bounds: ``B + 1`` numbers, where each program's windows begin.
+
+    Returns:
+        ``[B, a - 1, D, G]``, the sums over m_i beta_ij u_i of all static capsules but the first.
+    """
+    sums: Tensor = _Route.apply(  # type: ignore[no-untyped-call]
+        capsules, weights, differences, present, window, bounds
+    )
+    return sums
+
+
+class _Route(torch.autograd.Function):
+    """One round of routing: the sums over m_i beta_ij u_i of all static capsules but the first.
+
+    beta_i is the softmax over 0 and the products of u_i with the differences V_j - V_1. Works
+    through one piece of the programs at a time, so that what it touches stays in the cache, and
+    computes the coefficients again for the gradient instead of keeping them. All products are at
+    most 2 r in size, so the softmax needs no care for overflow.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        capsules: Tensor,
+        weights: Tensor,
+        differences: Tensor,
+        present: Tensor,
+        window: Tensor,
+        bounds: list[int],
+    ) -> Tensor:
+        ctx.save_for_backward(capsules, weights, differences, present, window)
+        ctx.bounds = bounds
+        sums = torch.zeros_like(differences)
+        for piece in _pieces(window, bounds, capsules[0].numel()):
+            units = capsules.index_select(0, piece.window)
+            coupling = _coupling(units, differences, present, piece)
+            coupling *= weights[piece.rows].unsqueeze(1)
+            sums[piece.programs] += segment_sums(
+                _weighted(coupling, units, differences.shape[3]), piece.begins
+            )
+        return sums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,) = gradients
+        capsules, weights, differences, present, window = ctx.saved_tensors
+        groups = differences.shape[3]
+        for_capsules = torch.zeros_like(capsules)
+        for_weights = torch.zeros_like(weights) if ctx.needs_input_grad[1] else None
+        for_differences = torch.zeros_like(differences)
+        for piece in _pieces(window, ctx.bounds, capsules[0].numel()):
+            units = capsules.index_select(0, piece.window)
+            target = differences[piece.programs].index_select(0, piece.owner)
+            slope = gradient[piece.programs].index_select(0, piece.owner)
+            coupling = _coupling(units, differences, present, piece)
+            pull = products(units, slope)
+            mean = (coupling * pull).sum(1, keepdim=True)
+            if for_weights is not None:
+                found = mean.squeeze(1)
+                for_weights[piece.rows] = (
+                    found if weights.shape[1] > 1 else found.sum(1, keepdim=True)
+                )
+            coupling *= weights[piece.rows].unsqueeze(1)
+            pull.sub_(mean).mul_(coupling)
+            for_units = _spread(coupling, slope).add_(_spread(pull, target))
+            for_differences[piece.programs] += segment_sums(
+                _weighted(pull, units, groups), piece.begins
+            )
+            for_capsules.index_add_(0, piece.window, for_units)
+        return for_capsules, for_weights, for_differences, None, None, None
+
+
+def _coupling(units: Tensor, differences: Tensor, present: Tensor, piece: _Piece) -> Tensor:
+    """Return beta of all static capsules but the first, ``[n, a - 1, C]``."""
+    target = differences[piece.programs].index_select(0, piece.owner)
+    coupling = products(units, target).exp_()
+    there = present[piece.programs]
+    if not there.all():
+        coupling *= there[piece.owner].unsqueeze(2)
+    return coupling.div_(1 + coupling.sum(1, keepdim=True))
+
+
+def products(units: Tensor, values: Tensor) -> Tensor:
+    """Multiply capsules ``[n, D, C]`` by values ``[n or 1, j, D, C or 1]`` to ``[n, j, C]``."""
+    if values.shape[3] == 1:
+        return torch.matmul(values.squeeze(3), units)
+    return torch.stack([(units * value).sum(1) for value in values.unbind(1)], 1)
+
+
+def _weighted(coupling: Tensor, units: Tensor, groups: int) -> Tensor:
+    """Multiply capsules ``[n, D, C]`` by coupling ``[n, j, C]`` to ``[n, j, D, G]``."""
+    if groups == 1:
+        return torch.bmm(coupling, units.mT).unsqueeze(3)
+    return coupling.unsqueeze(2) * units.unsqueeze(1)
+
+
+def _spread(coupling: Tensor, values: Tensor) -> Tensor:
+    """Sum values ``[n, j, D, C or 1]`` by coupling ``[n, j, C]`` to ``[n, D, C]``."""
+    if values.shape[3] == 1:
+        return torch.bmm(values.squeeze(3).mT, coupling)
+    return (coupling.unsqueeze(2) * values).sum(1)
+
+
+def segment_sums(values: Tensor, begins: Tensor) -> Tensor:
+    """Sum what is ``[n, ...]`` over the k segments that begin there, to ``[k, ...]``."""
+    rows = torch.arange(len(values), device=values.device)
+    sums = functional.embedding_bag(rows, values.flatten(1), begins, mode="sum")
+    return sums.view(-1, *values.shape[1:])

@@ -1,0 +1,449 @@
+"""Training: labelled trees in, a trained model and its folder out."""
+
+import json
+import logging
+import operator
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from treecaps.data.corpus import Corpus
+from treecaps.data.parallel import Change
+from treecaps.errors import TrainingError, UsageError
+from treecaps.models.files import to_json_bytes, write_files
+from treecaps.models.settings import to_json
+from treecaps.models.torch_engine import TorchEngine
+from treecaps.models.trained import ModelLike, TrainedModel, as_model, spell_parser
+from treecaps.syntax.blind import blind
+from treecaps.syntax.frontends import get_frontend
+from treecaps.syntax.rewrite import rewrite
+from treecaps.syntax.tree import Tree
+from treecaps.text import replace_surrogates
+from treecaps.training.checkpoint import Checkpoint, refuse_other
+from treecaps.training.facts import Histories, MakeReport, TrainingFacts
+from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, REPORT, check, claim, is_complete
+from treecaps.training.logs import Logs
+from treecaps.training.prepare import Data, Labels, OnPrepare, TreeTransform, change_trees, prepare
+from treecaps.training.presets import Preset, get_preset
+from treecaps.training.trainer import Trainer, check_device, check_size
+
+log = logging.getLogger("treecaps")
+
+_MAX_SEED = 2**32
+
+
+@dataclass(frozen=True)
+class TrainingProgress:
+    """Where a training is: in which of the epochs of which network, how much of all is done."""
+
+    member: int
+    epoch: int
+    epochs: int
+    share: float
+    loss: float
+
+
+OnStep = Callable[[TrainingProgress], None]
+OnEpoch = Callable[[int, dict[str, Any]], None]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training that was interrupted, with the best model until then if there is one."""
+
+    def __init__(self, model: TrainedModel | None) -> None:
+        super().__init__("interrupted")
+        self.model = model
+
+
+def train(
+    trees: Sequence[Tree],
+    labels: Labels | None = None,
+    *,
+    val: Corpus | tuple[Sequence[Tree], Labels] | None = None,
+    preset: Preset | str = "default",
+    model: str = "treecaps",
+    task: str = "classification",
+    init_from: ModelLike | None = None,
+    seed: int = 0,
+    ensemble: int = 1,
+    frontend: str = "tree-sitter",
+    comments: bool = False,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    device: str = "cpu",
+    command: str | None = None,
+    report: MakeReport | None = None,
+    on_prepare: OnPrepare | None = None,
+    on_step: OnStep | None = None,
+    on_epoch: OnEpoch | None = None,
+) -> TrainedModel:
+    """Train networks for a task: classification by default.
+
+    Args:
+        trees: A corpus, or any trees with ``labels``.
+        labels: The class of each tree; trees without one are left out.
+        val: Data to choose the best epoch with; by default a share of the training data.
+        preset: The network and how it is trained, or the name of a preset.
+        model: The name of the architecture, where the preset is given by name.
+        task: The name of the task, likewise.
+        init_from: A trained model, its folder, or the name of a bundled one, whose first network
+            all begin with: they know what it does of code, and learn what it does not. It decides
+            what the network is, whatever the preset says.
+        seed: The same data, options and seed give the same model.
+        ensemble: How many networks are trained, with ``seed``, ``seed + 1`` and so on.
+        frontend: The front end that made the trees, unless they are a corpus.
+        comments: Whether comments are nodes of the trees, unless they are a corpus.
+        folder: Where the model is kept; also checkpoints, so that a killed training can go on.
+        resume: Go on with the training that was begun in the folder.
+        overwrite: Replace the model or training that is in the folder.
+        device: Where to train, as PyTorch names devices: ``cpu``, ``cuda``, ``mps``.
+        command: What was typed, for the model card.
+        report: Makes the page ``report.html`` of the folder; ``treecaps.train`` has one.
+        on_prepare: Called before training with what is being done, and the share of it that is.
+        on_step: Called after each batch.
+        on_epoch: Called after each epoch with the network's number and the metrics.
+
+    Raises:
+        Interrupted: On Ctrl-C; the best until then is in the folder, and in the exception.
+        TrainingError: The loss left all bounds; the best until then is in the folder.
+    """
+    # This function is long because it documents all arguments of a training.
+    seed, ensemble = _check_seed(seed, ensemble)
+    preset = preset if isinstance(preset, Preset) else get_preset(preset, model, task)
+    home = Path(folder) if folder else None
+    where = check_device(device)
+    if home:
+        check(home, resume=resume, overwrite=overwrite)
+    if isinstance(trees, Corpus):
+        frontend, comments = trees.about["frontend"], trees.about["comments"]
+        labels = trees.labels if labels is None else labels
+    if labels is None:
+        raise UsageError("trees that are no corpus need labels", arguments=("labels",))
+    pretrained = None if init_from is None else as_model(init_from)
+    if pretrained:
+        preset = replace(preset, network=pretrained.config)
+        parser = pretrained.frontend, pretrained.comments
+        _compare("the model to begin with is for", parser, (frontend, comments))
+    others = _validation_data(val, frontend, comments)
+    source = _Source(trees, labels, others, frontend, comments, pretrained)
+    data = _prepare(source, preset, seed, on_prepare)
+    run = _describe_run(preset, data, seed, ensemble, pretrained)
+    checkpoint = Checkpoint(home / CHECKPOINT, run) if home else None
+    check_size(preset, data)
+    training = _Training(
+        preset,
+        data,
+        source,
+        home,
+        checkpoint,
+        _new_card(preset, data, run, frontend, command),
+        report,
+        where,
+    )
+    # What was there before is touched when the data are known to be good, not earlier.
+    with claim(home, resume=resume, overwrite=overwrite) if home else nullcontext():
+        if home and resume and is_complete(home):
+            return training.reopen(home)
+        return training.run(resume, on_step or (lambda moment: None), on_epoch or (lambda *_: None))
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a training begins with: trees, labels, what parsed them, and a pretrained model."""
+
+    trees: Sequence[Tree]
+    labels: Labels
+    val: tuple[Sequence[Tree], Labels] | None
+    frontend: str
+    comments: bool
+    pretrained: TrainedModel | None
+
+
+def _check_seed(seed: Any, ensemble: Any) -> tuple[int, int]:
+    seed, ensemble = _whole(seed, "a seed"), _whole(ensemble, "the size of an ensemble")
+    if ensemble < 1:
+        raise UsageError(
+            f"an ensemble has at least 1 network, not {ensemble}", arguments=("ensemble",)
+        )
+    if not 0 <= seed <= _MAX_SEED - ensemble:
+        raise UsageError(
+            f"a seed lies between 0 and {_MAX_SEED - ensemble:,}, not at {seed:,}",
+            arguments=("seed",),
+        )
+    return seed, ensemble
+
+
+def _prepare(source: _Source, preset: Preset, seed: int, on_prepare: OnPrepare | None) -> Data:
+    """Turn trees into what networks learn from, also blind and rewritten as the preset says."""
+    config, network = preset.training, preset.network
+
+    def transform(change: Change, what: str) -> TreeTransform:
+        return partial(
+            change_trees,
+            change=change,
+            frontend=source.frontend,
+            comments=source.comments,
+            on_prepare=partial(on_prepare, what) if on_prepare else None,
+        )
+
+    blinds = config.rename_probability and network.sees_names
+    rewrites = config.rewrite_probability
+    return prepare(
+        source.trees,
+        source.labels,
+        source.val,
+        task=preset.task,
+        read_trees=preset.read_trees,
+        val_share=config.val_share,
+        seed=seed,
+        tokens=network.known_tokens,
+        blind=transform(blind, "making programs blind") if blinds else None,
+        rewritten=transform(partial(rewrite, seed=seed), "rewriting programs")
+        if rewrites
+        else None,
+        known=source.pretrained.vocabulary if source.pretrained else None,
+        on_prepare=on_prepare,
+    )
+
+
+def _describe_run(
+    preset: Preset, data: Data, seed: int, ensemble: int, pretrained: TrainedModel | None
+) -> dict[str, Any]:
+    """Return all that decides what comes out; a resumed training must have the same."""
+    return {
+        "data": data.fingerprint(),
+        "seed": seed,
+        "ensemble": ensemble,
+        "network": to_json(preset.network),
+        "task": {"task": preset.task.name, **to_json(preset.task)},
+        "training": to_json(preset.training),
+        **({"init_from": pretrained.fingerprint()} if pretrained else {}),
+    }
+
+
+def _new_card(
+    preset: Preset, data: Data, run: dict[str, Any], frontend: str, command: str | None
+) -> dict[str, Any]:
+    """Return what a model card says before anything is learned."""
+    return {
+        "use": {
+            "summary": preset.task.summary(preset.task.labels(data.labels)),
+            "commands": list(preset.task.commands),
+        },
+        "data": data.facts,
+        "run": {name: value for name, value in run.items() if name != "network"},
+        "versions": _versions(frontend),
+        **({"command": command} if command else {}),
+    }
+
+
+def _whole(value: Any, what: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise UsageError(f"{what} is a whole number, not {value!r}") from None
+
+
+def _validation_data(
+    val: Any, frontend: str, comments: bool
+) -> tuple[Sequence[Tree], Labels] | None:
+    if not isinstance(val, Corpus):
+        if val is None:
+            return None
+        if not isinstance(val, tuple | list) or len(val) != 2:
+            raise UsageError("validation data are a corpus, or val=(trees, labels)")
+        return val[0], val[1]
+    parser = val.about["frontend"], val.about["comments"]
+    _compare(f"{val.name} by", parser, (frontend, comments))
+    return val, val.labels
+
+
+def _compare(what: str, parser: tuple[str, bool], wanted: tuple[str, bool]) -> None:
+    """Complain of what is for other trees than the training data are."""
+    if parser != wanted:
+        raise UsageError(
+            f"the training data were parsed by {spell_parser(*wanted)},"
+            f" but {what} {spell_parser(*parser)}"
+        )
+
+
+@dataclass
+class _Training:
+    """The networks of an ensemble, one after the other, and the folder they are kept in."""
+
+    preset: Preset
+    data: Data
+    source: _Source
+    home: Path | None
+    checkpoint: Checkpoint | None
+    card: dict[str, Any]
+    report: MakeReport | None
+    device: torch.device
+    trainers: list[Trainer] = field(default_factory=list)
+
+    def run(self, resume: bool, on_step: OnStep, on_epoch: OnEpoch) -> TrainedModel:
+        """Train all networks, and keep the best until then whatever happens."""
+        if self.checkpoint:
+            if resume and self.checkpoint.exists():
+                self.checkpoint.load()
+            else:
+                self.checkpoint.start()
+        try:
+            for number in range(self.card["run"]["ensemble"]):
+                self._fit(number, on_step, on_epoch)
+        except KeyboardInterrupt:
+            raise Interrupted(self._keep("interrupted")) from None
+        except TrainingError as error:
+            kept = self._keep("diverged")
+            where = f"; the best until then is in {self.home}" if kept and self.home else ""
+            raise TrainingError(f"{error}{where}") from None
+        model = self._model()
+        self._save(model)
+        try:
+            self.write_report(model, self._histories)
+        except KeyboardInterrupt:
+            raise Interrupted(model) from None
+        if self.checkpoint:
+            self.checkpoint.remove()
+        return model
+
+    def reopen(self, home: Path) -> TrainedModel:
+        """Return the model of a training that is done, if it is the same training."""
+        done = TrainedModel.load(home)
+        found = {**done.card.get("run", {}), "network": to_json(done.config.asked)}
+        network = {"network": to_json(self.preset.network)}
+        refuse_other(home, found, {**self.card["run"], **network})
+        if self.report and not (home / REPORT).exists():
+            self.write_report(done, _read_histories(home / HISTORY))
+        return done
+
+    def write_report(self, model: TrainedModel, histories: Histories) -> None:
+        """Write the page that shows how the training went."""
+        if self.home and self.report:
+            data = self.data
+            facts = TrainingFacts(model, histories, data.val_trees, data.val.label, data.labels)
+            page = replace_surrogates(self.report(facts)).encode()
+            write_files(self.home, {REPORT: page})
+
+    def _fit(self, number: int, on_step: OnStep, on_epoch: OnEpoch) -> None:
+        seed, members = self.card["run"]["seed"], self.card["run"]["ensemble"]
+        pretrained = self.source.pretrained
+        trainer = Trainer(self.preset, self.data, seed + number, pretrained, self.device)
+        if not (self.checkpoint and self.checkpoint.restore(number, trainer)):
+            trainer.begin()
+        self.trainers.append(trainer)
+
+        def step(share: float, loss: float) -> None:
+            epoch = len(trainer.history)
+            done = (number + (epoch + share) / trainer.epochs) / members
+            on_step(TrainingProgress(number, epoch + 1, trainer.epochs, done, loss))
+
+        folder = self.home / LOGS / str(number) if self.home else None
+        with Logs(folder, trainer.history) if folder else nullcontext() as logs:
+            while not trainer.finished:
+                metrics = trainer.run_epoch(step)
+                if self.checkpoint:
+                    self.checkpoint.save(number, trainer)
+                if logs:
+                    logs.add(metrics)
+                on_epoch(number, metrics)
+
+    def _keep(self, reason: str) -> TrainedModel | None:
+        """Make a model of the best until now, if there is any."""
+        if not any(trainer.best for trainer in self.trainers):
+            return None
+        self.card["stopped"] = reason
+        model = self._model()
+        self._save(model)
+        return model
+
+    def _model(self) -> TrainedModel:
+        """Put the best networks together."""
+        trainers = [trainer for trainer in self.trainers if trainer.best]
+        for trainer in trainers:
+            trainer.model.load_state_dict(trainer.best)
+        networks = [trainer.model.requires_grad_(True) for trainer in trainers]
+        labels = self.preset.task.labels(self.data.labels)
+        weights = [1 / len(networks)] * len(networks)
+        model = TrainedModel(
+            TorchEngine(networks, weights, len(labels)),
+            self.data.vocabulary,
+            labels,
+            self.source.frontend,
+            self.source.comments,
+            task=self.preset.task.name,
+        )
+        model, validated = self.preset.task.finish(model, self.data.val)
+        histories = [trainer.history for trainer in trainers]
+        metrics = {
+            "epochs": sum(map(len, histories)),
+            "seconds": sum(epoch["seconds"] for history in histories for epoch in history),
+            **validated,
+        }
+        members = [
+            {
+                "seed": trainer.seed,
+                "epochs": len(trainer.history),
+                "best_epoch": trainer.best_epoch,
+                _spell(trainer.metric): trainer.history[trainer.best_epoch - 1][trainer.metric],
+            }
+            for trainer in trainers
+        ]
+        card = {**self.card, "metrics": metrics, "members": members}
+        return replace(model, card=card, folder=self.home)
+
+    @property
+    def _histories(self) -> Histories:
+        return [trainer.history for trainer in self.trainers]
+
+    def _save(self, model: TrainedModel) -> None:
+        if self.home:
+            model.save(self.home, {HISTORY: to_json_bytes({"members": self._histories})})
+            with suppress(OSError):
+                (self.home / REPORT).unlink()  # it would be of an older model
+
+
+def _read_histories(path: Path) -> Histories:
+    """Return the metrics that a training kept, or none if they cannot be used."""
+    with suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
+        found = json.loads(path.read_bytes())["members"]
+        if isinstance(found, list) and found and all(map(_is_history, found)):
+            return found
+    log.warning("%s is missing or damaged: there will be no curves in the report", path)
+    return []
+
+
+def _is_history(found: Any) -> bool:
+    """Whether something is a list of epochs, all with the same metrics."""
+    return (
+        isinstance(found, list)
+        and bool(found)
+        and all(isinstance(epoch, dict) and epoch.keys() == found[0].keys() for epoch in found)
+        and all(_is_figure(value) for epoch in found for value in epoch.values())
+    )
+
+
+def _is_figure(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and abs(value) <= sys.float_info.max)
+
+
+def _spell(figure: str) -> str:
+    return figure.replace("val_", "validation_", 1)
+
+
+def _versions(frontend: str) -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        **get_frontend(frontend).versions(),
+    }
