@@ -10,9 +10,14 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from treecaps.errors import MissingExtraError, UsageError
 from treecaps.server.limits import Limits
+
+if TYPE_CHECKING:
+    from treecaps.server.engine import Engine
+    from treecaps.server.metrics import Metrics
 
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
 _BACKLOG = 2048
@@ -42,23 +47,15 @@ def serve(
         limits: How much is taken on.
         ready: Is called with the server's address as soon as it answers.
     """
-    try:
-        uvicorn = import_module("uvicorn")
-        for name in ("fastapi", "prometheus_client"):
-            import_module(name)
-    except ModuleNotFoundError:
-        raise MissingExtraError("the server", "serve") from None
+    _check_packages()
     with _listen(host, port) as listener:
         from treecaps.inference.embed import Embedder
         from treecaps.models.engine import set_num_threads
         from treecaps.models.trained import load
         from treecaps.nn.memory import tune_malloc
-        from treecaps.server.app import create_app
-        from treecaps.server.connections import Connection
         from treecaps.server.engine import Engine
         from treecaps.server.following import FollowedIndex
         from treecaps.server.metrics import Metrics
-        from treecaps.server.middleware import MAX_HEAD, LimitsMiddleware
 
         set_num_threads(1)  # the other cores parse
         tune_malloc()
@@ -67,32 +64,10 @@ def serve(
         import_module("captum.attr")  # for explanations, with all else that takes time to load
         metrics = Metrics()
         engine = Engine(loaded, followed, limits, metrics)
-        app = create_app(engine, metrics, Path(model).name)
-        paths = [path for route in app.routes if (path := getattr(route, "path", None))]
         address = listener.getsockname()
-        hosts = _LOOPBACK if address[0] in ("127.0.0.1", "::1") else None
-        config = uvicorn.Config(
-            LimitsMiddleware(app, limits, metrics, paths, hosts),
-            http=partial(Connection, seconds=max(1.0, min(_HEAD_SECONDS, limits.seconds))),
-            h11_max_incomplete_event_size=MAX_HEAD,
-            lifespan="off",
-            ws="none",
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=int(limits.seconds + _GRACE),
-        )
-        server = uvicorn.Server(config)
-
-        def end(number: int, _: FrameType | None) -> None:
-            if server.should_exit:
-                os._exit(128 + number)
-            server.should_exit = True
-
-        # uvicorn would hear only the first SIGTERM, and none while the engine closes.
-        server.capture_signals = nullcontext
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, end)
+        local = address[0] in ("127.0.0.1", "::1")
+        server = _new_server(engine, metrics, limits, Path(model).name, local=local)
+        _end_on_signals(server)
         gc.freeze()  # what is loaded stays, and need not be looked through again and again
         shown = f"[{address[0]}]" if ":" in address[0] else address[0]
         ready(f"http://{shown}:{address[1]}")
@@ -100,6 +75,54 @@ def serve(
             server.run([listener])
         finally:
             engine.close()
+
+
+def _check_packages() -> None:
+    try:
+        for name in ("uvicorn", "fastapi", "prometheus_client"):
+            import_module(name)
+    except ModuleNotFoundError:
+        raise MissingExtraError("the server", "serve") from None
+
+
+def _new_server(
+    engine: "Engine", metrics: "Metrics", limits: Limits, model: str, *, local: bool
+) -> Any:
+    """Return a server that does not listen yet; a local one refuses other host names."""
+    from treecaps.server.app import create_app
+    from treecaps.server.connections import Connection
+    from treecaps.server.middleware import MAX_HEAD, LimitsMiddleware
+
+    app = create_app(engine, metrics, model)
+    paths = [path for route in app.routes if (path := getattr(route, "path", None))]
+    hosts = _LOOPBACK if local else None
+    uvicorn = import_module("uvicorn")
+    config = uvicorn.Config(
+        LimitsMiddleware(app, limits, metrics, paths, hosts),
+        http=partial(Connection, seconds=max(1.0, min(_HEAD_SECONDS, limits.seconds))),
+        h11_max_incomplete_event_size=MAX_HEAD,
+        lifespan="off",
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(limits.seconds + _GRACE),
+    )
+    return uvicorn.Server(config)
+
+
+def _end_on_signals(server: Any) -> None:
+    """Let the first signal end a server when it has finished, and a second one at once."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        if server.should_exit:
+            os._exit(128 + number)
+        server.should_exit = True
+
+    # uvicorn would hear only the first SIGTERM, and none while the engine closes.
+    server.capture_signals = nullcontext
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
 
 
 def _listen(host: str, port: int) -> socket.socket:
