@@ -2,11 +2,17 @@
 
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from treecaps.cli.inputs import open_index
 from treecaps.cli.options import json_option, max_bytes_option, model_option, workers_option
 from treecaps.cli.output import fail, note, note_passed_over, progress, say, say_json
+
+if TYPE_CHECKING:
+    from treecaps.errors import Failure
+    from treecaps.search.index import Index
 
 
 @click.command("clones")
@@ -45,35 +51,17 @@ def command(
     """
     from treecaps.models.engine import set_num_threads
     from treecaps.nn.memory import tune_malloc
-    from treecaps.search.build import update_index
     from treecaps.search.clones import find_clones
-    from treecaps.search.index import Index
-    from treecaps.syntax.sources import list_sources
 
     set_num_threads(1)  # the other cores parse
     tune_malloc()
-    failed = False
+    failures: tuple[Failure, ...] = ()
     if place.is_file():
-        with progress("opening the index") as advance:
-            index = Index.open(place, step=lambda share: advance(share, str(place)))
+        index = open_index(place)
     else:
-        sources = list_sources(place)
-        note_passed_over(place, sources)
-        with tempfile.TemporaryDirectory() as temporary, progress("embedding") as advance:
-            path = Path(temporary) / "index"
-            update = update_index(
-                place,
-                path,
-                model=folder,
-                max_bytes=max_bytes,
-                workers=workers,
-                sources=sources,
-                step=advance,
-            )
-            index = Index.open(path)
-        for failure in update.failures:
-            failed = True
-            fail(str(place / failure.id), failure.message, failure.arguments)
+        index, failures = _index_folder(place, folder, max_bytes, workers)
+    for failure in failures:
+        fail(str(place / failure.id), failure.message, failure.arguments)
     with progress("comparing") as advance:
         groups = find_clones(
             index,
@@ -91,4 +79,28 @@ def command(
             say(f"  {span} {one.function or '(file)'} {one.similarity:.2f} {one.language}")
     if not groups and not as_json:
         note(f"none of {len(index):,} functions are alike")
-    return 1 if groups or failed else 0
+    return 1 if groups or failures else 0
+
+
+def _index_folder(
+    place: Path, model: Path, max_bytes: int, workers: int | None
+) -> "tuple[Index, tuple[Failure, ...]]":
+    """Return an index of a folder that is for this run only, and the files that failed."""
+    from treecaps.search.build import update_index
+    from treecaps.search.index import Index
+    from treecaps.syntax.sources import list_sources
+
+    sources = list_sources(place)
+    note_passed_over(place, sources)
+    with tempfile.TemporaryDirectory() as temporary, progress("embedding") as advance:
+        path = Path(temporary) / "index"
+        update = update_index(
+            place,
+            path,
+            model=model,
+            max_bytes=max_bytes,
+            workers=workers,
+            sources=sources,
+            step=advance,
+        )
+        return Index.open(path), update.failures

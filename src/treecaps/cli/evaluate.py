@@ -21,7 +21,9 @@ from treecaps.cli.output import (
 from treecaps.errors import Failure
 
 if TYPE_CHECKING:
+    from treecaps.data.dataset import DataSet
     from treecaps.inference.evaluate import Evaluation
+    from treecaps.models.trained import TrainedModel
 
 _ROWS = 40
 _MISTAKES = 10
@@ -69,9 +71,7 @@ def command(
         from treecaps.rendering.pictures import check_picture
 
         check_picture(confusion)
-    from treecaps.data.corpus import Corpus
     from treecaps.data.dataset import DataSet
-    from treecaps.inference.evaluate import evaluate
     from treecaps.models.trained import load
     from treecaps.nn.memory import tune_malloc
     from treecaps.tasks import check_answers
@@ -81,35 +81,8 @@ def command(
     check_answers(model, "classes")
     data = DataSet(path, language=language, max_bytes=max_bytes)
     note_passed_over(path, data.sources)
-
-    def score(*, blind: bool) -> "tuple[Evaluation, float | None]":
-        what = f"{path.name}, blind" if blind else path.name
-        parsed = False
-        with progress(f"parsing {what}") as advance:
-
-            def step(done: int, share: float) -> None:
-                nonlocal parsed
-                parsed = True
-                advance(share, f"{done:,} programs")
-
-            begun = time.perf_counter()
-            corpus = Corpus.build(
-                data,
-                frontend=model.frontend,
-                comments=model.comments,
-                blind=blind,
-                workers=workers,
-                cache=cache,
-                progress=step,
-            )
-            seconds = time.perf_counter() - begun
-        with progress(f"classifying {what}") as advance:
-            scores = evaluate(model, corpus, step=lambda share: advance(share, ""))
-        # Trees that come from the cache were parsed another day.
-        return scores, 1000 * seconds / corpus.about["programs"] if parsed else None
-
-    scores, parse_ms = score(blind=False)
-    other = score(blind=True)[0] if blind else None
+    scores, parse_ms = _score(model, data, workers, cache)
+    other = _score(model, data, workers, cache, blind=True)[0] if blind else None
     if confusion:
         from treecaps.rendering.confusion import draw_confusion
 
@@ -119,6 +92,44 @@ def command(
     else:
         _print(path.name, scores, parse_ms, other)
     return 1 if scores.failed or (other and other.failed) else 0
+
+
+def _score(
+    model: "TrainedModel",
+    data: "DataSet",
+    workers: int | None,
+    cache: Path | None,
+    *,
+    blind: bool = False,
+) -> "tuple[Evaluation, float | None]":
+    """Return scores, and the milliseconds that parsing a program took unless it was done before."""
+    from treecaps.data.corpus import Corpus
+    from treecaps.inference.evaluate import evaluate
+
+    what = f"{data.path.name}, blind" if blind else data.path.name
+    parsed = False
+    with progress(f"parsing {what}") as advance:
+
+        def step(done: int, share: float) -> None:
+            nonlocal parsed
+            parsed = True
+            advance(share, f"{done:,} programs")
+
+        begun = time.perf_counter()
+        corpus = Corpus.build(
+            data,
+            frontend=model.frontend,
+            comments=model.comments,
+            blind=blind,
+            workers=workers,
+            cache=cache,
+            progress=step,
+        )
+        seconds = time.perf_counter() - begun
+    with progress(f"classifying {what}") as advance:
+        scores = evaluate(model, corpus, step=lambda share: advance(share, ""))
+    # Trees that come from the cache were parsed another day.
+    return scores, 1000 * seconds / corpus.about["programs"] if parsed else None
 
 
 def _to_dict(

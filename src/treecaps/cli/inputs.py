@@ -1,4 +1,4 @@
-"""Programs that are named on the command line: files, folders, standard input and data sets."""
+"""What is named on the command line: files, folders, standard input, data sets and indices."""
 
 import os
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from treecaps.syntax.sources import list_sources
 
 if TYPE_CHECKING:
     from treecaps.data.corpus import Corpus
+    from treecaps.search.index import Index
 
 _ROWS = 40
 
@@ -81,6 +82,14 @@ def build_corpus(
             cache=cache,
             progress=lambda done, share: advance(share, f"{done:,} programs"),
         )
+
+
+def open_index(path: Path) -> "Index":
+    """Open an index, with a progress bar."""
+    from treecaps.search.index import Index
+
+    with progress("opening the index") as advance:
+        return Index.open(path, step=lambda share: advance(share, str(path)))
 
 
 def tell_failures(place: Path, corpus: "Corpus") -> None:

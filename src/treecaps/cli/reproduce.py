@@ -2,13 +2,21 @@
 
 import sys
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from treecaps.cli.output import fail, is_terminal, note, progress, say
 from treecaps.errors import TreeCapsError
 from treecaps.text import to_one_line
+
+if TYPE_CHECKING:
+    from treecaps.rendering.reproduction import Figures
+    from treecaps.reproduction.plan import Row, Table
+    from treecaps.reproduction.run import Cell, Reproduction
 
 _SOON, _HOURS = 60, 2 * 3600
 """Seconds left that are not worth telling, and that are told in hours."""
@@ -58,12 +66,10 @@ def command(
     """
     from treecaps._version import __version__
     from treecaps.models.engine import set_num_threads
-    from treecaps.models.files import write_files
     from treecaps.nn.memory import tune_malloc
     from treecaps.rendering import report
-    from treecaps.rendering.reproduction import Figures, notes, to_html, to_markdown
     from treecaps.reproduction.plan import TABLES, choose_rows
-    from treecaps.reproduction.run import Cell, Reproduction
+    from treecaps.reproduction.run import Reproduction, list_cells
 
     chosen = TABLES[table]
     rows = choose_rows(chosen, [name for names in models for name in names.split(",") if name])
@@ -76,7 +82,6 @@ def command(
         note("treecaps: error: none of the data sets is there")
         return 2
     trials = range(1 if quick else seeds)
-    cells = [Cell(row, column, seed) for column in columns for row in rows for seed in trials]
     set_num_threads(1)
     tune_malloc()
     facts = {
@@ -84,17 +89,66 @@ def command(
         "seeds": len(trials),
         "treecaps": __version__,
     }
-    figures: Figures = {}
+    pages = _Pages(chosen, rows, out, f"{table}-quick" if quick else table, quick, facts)
+    pages.problems += missing.values()
     # What others are finished belongs on the page too.
     others = [row for row in chosen.rows if row not in rows]
-    for cell in (
-        Cell(row, column, seed) for column in columns for row in others for seed in trials
-    ):
+    for cell in list_cells(others, columns, trials):
         if kept := work.kept(cell):
-            figures.setdefault((cell.row.name, cell.column.name), []).append(kept)
-    shown = [row for row in chosen.rows if row in rows or any(row.name in key for key in figures)]
-    name = f"{table}-quick" if quick else table
-    failed: dict[str, str] = {}
+            pages.add(cell, kept)
+    with progress(table) as advance:
+        _run(work, list_cells(rows, columns, trials), pages, advance)
+    say(f"{out / pages.name}.md")
+    say(f"{out / pages.name}.html")
+    return 1 if pages.problems else 0
+
+
+@dataclass
+class _Pages:
+    """The pages of a table, with all that is known of its figures.
+
+    Args:
+        table: The table.
+        rows: The models that are trained; others are shown if they have figures.
+        out: The folder.
+        name: The name of the files.
+        quick: Whether this is to see that it works.
+        facts: What the pages say of the run.
+    """
+
+    table: "Table"
+    rows: "Sequence[Row]"
+    out: Path
+    name: str
+    quick: bool
+    facts: dict[str, Any]
+    figures: "Figures" = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, cell: "Cell", found: dict[str, Any]) -> None:
+        """Add the figures of a cell."""
+        self.figures.setdefault((cell.row.name, cell.column.name), []).append(found)
+
+    def write(self) -> None:
+        """Write the pages in place of older ones."""
+        from treecaps.models.files import write_files
+        from treecaps.rendering.reproduction import notes, to_html, to_markdown
+
+        known = {row for row, _ in self.figures}
+        shown = [row for row in self.table.rows if row in self.rows or row.name in known]
+        remarks = notes(list(map(to_one_line, self.problems)), self.quick, self.facts)
+        web = f"{self.name}.html"
+        pages = {
+            f"{self.name}.md": to_markdown(self.table, shown, self.figures, remarks, web),
+            web: to_html(self.table, shown, self.figures, remarks),
+        }
+        write_files(self.out, {file: page.encode() for file, page in pages.items()})
+
+
+def _run(
+    work: "Reproduction", cells: "list[Cell]", pages: _Pages, advance: Callable[[float, str], None]
+) -> None:
+    """Train and score cells, and write the pages after each."""
     begun = time.monotonic()
     done = 0.0
 
@@ -103,29 +157,19 @@ def command(
         done = share
         advance(share, what)
 
-    with progress(table) as advance:
-        for number, (cell, found) in enumerate(work.run(cells, tell), 1):
-            if isinstance(found, TreeCapsError):
-                failed[cell.name] = f"{cell.name}: {found}"
-                fail(cell.name, str(found), found.arguments)
-            else:
-                figures.setdefault((cell.row.name, cell.column.name), []).append(found)
-            reasons = map(to_one_line, (*missing.values(), *failed.values()))
-            remarks = notes(list(reasons), quick, facts)
-            pages = {
-                f"{name}.md": to_markdown(chosen, shown, figures, remarks, f"{name}.html"),
-                f"{name}.html": to_html(chosen, shown, figures, remarks),
-            }
-            write_files(out, {file: page.encode() for file, page in pages.items()})
-            if not isinstance(found, TreeCapsError) and not is_terminal(sys.stderr):
-                left = (time.monotonic() - begun) * (1 - done) / done if done else 0.0
-                note(
-                    f"{number}/{len(cells)} {cell.name}: {found['accuracy']:.1%}"
-                    + (f", about {_spell(left)} left" if left > _SOON else "")
-                )
-    say(f"{out / name}.md")
-    say(f"{out / name}.html")
-    return 1 if missing or failed else 0
+    for number, (cell, found) in enumerate(work.run(cells, tell), 1):
+        if isinstance(found, TreeCapsError):
+            pages.problems.append(f"{cell.name}: {found}")
+            fail(cell.name, str(found), found.arguments)
+        else:
+            pages.add(cell, found)
+        pages.write()
+        if not isinstance(found, TreeCapsError) and not is_terminal(sys.stderr):
+            left = (time.monotonic() - begun) * (1 - done) / done if done else 0.0
+            note(
+                f"{number}/{len(cells)} {cell.name}: {found['accuracy']:.1%}"
+                + (f", about {_spell(left)} left" if left > _SOON else "")
+            )
 
 
 def _spell(seconds: float) -> str:

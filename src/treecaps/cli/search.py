@@ -5,13 +5,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from treecaps.cli.inputs import read_input
+from treecaps.cli.inputs import open_index, read_input
 from treecaps.cli.options import json_option, program_options
-from treecaps.cli.output import note, progress, say, say_json
+from treecaps.cli.output import note, say, say_json
 from treecaps.errors import Failure, UsageError
 
 if TYPE_CHECKING:
-    from treecaps.search.index import Match
+    from treecaps.search.index import Index, Match
+    from treecaps.search.query import Lines
+    from treecaps.syntax.program import Program
+    from treecaps.syntax.tree import Tree
 
 
 @click.command("search")
@@ -43,7 +46,7 @@ def command(
     FILE may be - for standard input, which needs --language. Each line names what was found: its
     file and line, the function, how alike both are (1: the same) and its language.
     """
-    from treecaps.search.query import Lines, select
+    from treecaps.search.query import Lines
 
     chosen = Lines.parse(lines) if lines else None
     if chosen and functions:
@@ -51,32 +54,13 @@ def command(
     program = read_input(file, None, language, max_bytes)
     if isinstance(program, Failure):
         raise UsageError(f"{file}: {program.message}", arguments=program.arguments)
-    from treecaps.data.parallel import parse_programs
-    from treecaps.inference.classify import is_empty
     from treecaps.models.engine import set_num_threads
-    from treecaps.search.index import Index
-    from treecaps.syntax.functions import find_functions
 
     set_num_threads(1)
-    with progress("opening the index") as advance:
-        index = Index.open(index_path, step=lambda share: advance(share, str(index_path)))
-    model = index.embedder.model
-    (tree,) = parse_programs([program], model.frontend, comments=model.comments)
-    if isinstance(tree, Failure):
-        raise UsageError(f"{file}: {tree.message}", arguments=tree.arguments)
-    if is_empty(tree):
-        raise UsageError(f"{file} is empty: there is nothing to search for")
-    names: list[tuple[str, int] | None]
-    if functions:
-        found = find_functions(tree)
-        if not found:
-            raise UsageError(f"{file} has no functions: search without --functions")
-        names = [(function.name, function.line) for function in found]
-        trees = [function.tree for function in found]
-    else:
-        names, trees = [None], [select(tree, chosen, functions=index.functions)]
-    results = index.search_many(index.embedder.embed_trees(trees), top)
-    for name, matches in zip(names, results, strict=True):
+    index = open_index(index_path)
+    queries = _queries(index, file, program, chosen, functions)
+    results = index.search_many(index.embedder.embed_trees([tree for _, tree in queries]), top)
+    for (name, _), matches in zip(queries, results, strict=True):
         if as_json:
             asked = {"function": name[0], "line": name[1]} if name else {}
             say_json({"id": file, **asked, "matches": [match.to_dict() for match in matches]})
@@ -93,6 +77,29 @@ def command(
             f" treecaps index {index.folder} --out {index_path}"
         )
     return 0
+
+
+def _queries(
+    index: "Index", file: str, program: "Program", lines: "Lines | None", functions: bool
+) -> "list[tuple[tuple[str, int] | None, Tree]]":
+    """Return what to search for: trees, those of functions with their names and lines."""
+    from treecaps.data.parallel import parse_programs
+    from treecaps.inference.classify import is_empty
+    from treecaps.search.query import select
+    from treecaps.syntax.functions import find_functions
+
+    model = index.embedder.model
+    (tree,) = parse_programs([program], model.frontend, comments=model.comments)
+    if isinstance(tree, Failure):
+        raise UsageError(f"{file}: {tree.message}", arguments=tree.arguments)
+    if is_empty(tree):
+        raise UsageError(f"{file} is empty: there is nothing to search for")
+    if not functions:
+        return [(None, select(tree, lines, functions=index.functions))]
+    found = find_functions(tree)
+    if not found:
+        raise UsageError(f"{file} has no functions: search without --functions")
+    return [((function.name, function.line), function.tree) for function in found]
 
 
 def tell_match(match: "Match") -> str:

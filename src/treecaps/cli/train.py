@@ -25,8 +25,10 @@ from treecaps.cli.output import (
 from treecaps.errors import UsageError
 
 if TYPE_CHECKING:
+    from treecaps.data.corpus import Corpus
     from treecaps.models.trained import TrainedModel
     from treecaps.tasks import Task
+    from treecaps.training.presets import Preset
     from treecaps.training.train import TrainingProgress
 
 
@@ -180,83 +182,35 @@ def command(
     ensemble: int,
     resume: bool,
     overwrite: bool,
-    frontend: str,
-    language: str | None,
-    comments: bool,
-    max_bytes: int,
     threads: int,
-    cache: Path | None,
     as_json: bool,
+    **parsing: Any,
 ) -> int:
     """Train a classifier, or vectors of programs for search.
 
     DATA is a folder with one sub-folder per class, a JSON Lines file (.jsonl, .jsonl.gz) with
     code and label, or a Parquet file with those columns.
     """
-    from treecaps.data.corpus import Corpus
-    from treecaps.models.architectures import architecture_of
     from treecaps.models.engine import set_num_threads
-    from treecaps.models.trained import load
     from treecaps.nn.memory import tune_malloc
-    from treecaps.rendering.report import to_html
     from treecaps.training import folder
-    from treecaps.training.presets import apply_settings, get_preset
-    from treecaps.training.train import Interrupted, train
+    from treecaps.training.train import Interrupted
 
     # Complain now, not after minutes.
     for name, value in (("nodes", nodes), ("epochs", epochs)):
-        if value is not None:
-            settings = (*settings, f"{name}={value}")
-    first = load(init_from) if init_from else None
-    if first and model not in (None, architecture_of(first.config)):
-        raise UsageError(
-            f"--init-from {init_from} is no {model} but {architecture_of(first.config)}"
-        )
-    base = get_preset(preset, model or "treecaps", task)
-    base = replace(base, network=first.config) if first else base
-    chosen = apply_settings(base, settings)
-    if chosen.network != base.network and first:
-        raise UsageError(
-            f"--init-from {init_from} decides what the network is: only training can be set"
-        )
+        settings = settings if value is None else (*settings, f"{name}={value}")
+    chosen, first = _choose_preset(preset, model, task, init_from, settings)
     folder.check(out, resume=resume, overwrite=overwrite)
-
-    def build(place: Path) -> Corpus:
-        found = build_corpus(
-            place,
-            frontend=frontend,
-            comments=comments,
-            language=language,
-            max_bytes=max_bytes,
-            cache=cache,
-        )
-        tell_failures(place, found)
-        return found
-
-    corpus = build(data)
-    other = build(val) if val else None
+    corpora = []
+    for place in filter(None, (data, val)):
+        corpora.append(build_corpus(place, **parsing))
+        tell_failures(place, corpora[-1])
     set_num_threads(threads)
     tune_malloc()
+    options = {"init_from": first, "seed": seed, "resume": resume, "overwrite": overwrite}
     try:
-        with progress("training") as advance:
-            on_step, on_epoch = _reporters(advance, chosen.task, ensemble)
-            trained = train(
-                corpus,
-                val=other,
-                preset=chosen,
-                init_from=first,
-                seed=seed,
-                ensemble=ensemble,
-                folder=out,
-                resume=resume,
-                overwrite=overwrite,
-                command=shlex.join(["treecaps", *sys.argv[1:]]),
-                report=to_html,
-                on_prepare=lambda what, share: advance(0.0, f"{what}, {share:.0%}"),
-                on_step=on_step,
-                on_epoch=on_epoch,
-            )
-        status = 1 if corpus.failures or (other is not None and other.failures) else 0
+        trained = _train(corpora, chosen, ensemble, folder=out, **options)
+        status = 1 if any(corpus.failures for corpus in corpora) else 0
     except Interrupted as interrupted:
         if interrupted.model is None:
             note("treecaps: interrupted before anything was learned")
@@ -268,6 +222,52 @@ def command(
     else:
         _print(trained, chosen.task, out)
     return status
+
+
+def _choose_preset(
+    name: str, model: str | None, task: str, init_from: Path | None, settings: tuple[str, ...]
+) -> "tuple[Preset, TrainedModel | None]":
+    """Return what to train and how, and the pretrained model to begin with."""
+    from treecaps.models.architectures import architecture_of
+    from treecaps.models.trained import load
+    from treecaps.training.presets import apply_settings, get_preset
+
+    first = load(init_from) if init_from else None
+    if first and model not in (None, architecture_of(first.config)):
+        raise UsageError(
+            f"--init-from {init_from} is no {model} but {architecture_of(first.config)}"
+        )
+    base = get_preset(name, model or "treecaps", task)
+    base = replace(base, network=first.config) if first else base
+    chosen = apply_settings(base, settings)
+    if chosen.network != base.network and first:
+        raise UsageError(
+            f"--init-from {init_from} decides what the network is: only training can be set"
+        )
+    return chosen, first
+
+
+def _train(
+    corpora: "list[Corpus]", preset: "Preset", ensemble: int, **options: Any
+) -> "TrainedModel":
+    """Train with a progress bar; ``options`` are those of ``train``."""
+    from treecaps.rendering.report import to_html
+    from treecaps.training.train import train
+
+    with progress("training") as advance:
+        on_step, on_epoch = _reporters(advance, preset.task, ensemble)
+        return train(
+            corpora[0],
+            val=corpora[1] if corpora[1:] else None,
+            preset=preset,
+            ensemble=ensemble,
+            command=shlex.join(["treecaps", *sys.argv[1:]]),
+            report=to_html,
+            on_prepare=lambda what, share: advance(0.0, f"{what}, {share:.0%}"),
+            on_step=on_step,
+            on_epoch=on_epoch,
+            **options,
+        )
 
 
 def _reporters(

@@ -48,6 +48,11 @@ class Cell(NamedTuple):
         return f"{self.column.name}-{self.row.name}-{self.seed}"
 
 
+def list_cells(rows: Sequence[Row], columns: Sequence[Column], seeds: Sequence[int]) -> list[Cell]:
+    """Return the cells of models on data sets, one data set after the other."""
+    return [Cell(row, column, seed) for column in columns for row in rows for seed in seeds]
+
+
 Figures = dict[str, Any]
 Tell = Callable[[float, str], None]
 """Called with the share of all that is done, and what is being done."""
