@@ -388,7 +388,8 @@ def summarise(name: str, scores: list[Scores]) -> dict[str, Any]:
     return result
 
 
-def describe_model(options: Any) -> dict[str, str]:
+def describe_model(options: Any) -> dict[str, str | None]:
+    nodes: str | None
     if options.svm:
         nodes, model = "kinds", f"linear SVM, TF-IDF of windows of depth {options.svm}"
     elif options.svm_tokens:

@@ -218,7 +218,9 @@ def main() -> None:
     untrained = []
     for seed in options.seeds:
         torch.manual_seed(seed)
-        untrained.append(new_model(model.config, *sizes).eval())
+        network = new_model(model.config, *sizes).eval()
+        assert isinstance(network, Network)
+        untrained.append(network)
     result: dict[str, Any] = {"model": options.model, "languages": {}}
     for language, name in DATA.items():
         result["languages"][language] = judge_language(

@@ -38,6 +38,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epochs: Short for the setting of that name.
         ensemble: How many networks are trained and weighed against each other.
         seed: The same programs, labels and seed give the same model.
+        device: Where to train, as PyTorch names devices.
 
     Attributes:
         classes_: The classes, sorted.
@@ -58,6 +59,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epochs: int | None = None,
         ensemble: int = 1,
         seed: int = 0,
+        device: str = "cpu",
     ) -> None:
         self.frontend = frontend
         self.language = language
@@ -69,6 +71,7 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.ensemble = ensemble
         self.seed = seed
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -96,6 +99,31 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.epochs is not None:
             settings["epochs"] = self.epochs
         preset = apply_settings(get_preset(self.preset, self.model), settings)
+        trees, kept = self._parse_labelled(programs, labels)
+        try:
+            classes = np.unique(kept)
+        except TypeError:
+            raise UsageError("labels must be of one type: all text, or all numbers") from None
+        names = [str(one) for one in classes.tolist()]
+        self.model_ = train(
+            trees,
+            [str(label) for label in np.asarray(kept).tolist()],
+            preset=preset,
+            init_from=self.init_from,
+            seed=self.seed,
+            ensemble=self.ensemble,
+            device=self.device,
+            frontend=self.frontend,
+            comments=self.comments,
+        )
+        self.classes_ = classes
+        self._columns = [self.model_.labels.index(name) for name in names]
+        return self
+
+    def _parse_labelled(
+        self, programs: Sequence[Any], labels: list[Any]
+    ) -> tuple[list[Tree], list[Any]]:
+        """Return the programs that have a label and can be parsed, and their labels."""
         trees: list[Tree] = []
         kept: list[Any] = []
         self.failures_: list[Failure] = []
@@ -110,35 +138,18 @@ class TreeCapsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if missing := sum(label is None for label in labels):
             warnings.warn(
                 f"left out {missing:,} of {len(programs):,} programs: they have no label",
-                stacklevel=2,
+                stacklevel=3,
             )
         if self.failures_:
             first = self.failures_[0]
             warnings.warn(
                 f"left out {len(self.failures_):,} of {len(programs):,} programs that cannot be"
                 f" parsed; program {first.id} {first.message}",
-                stacklevel=2,
+                stacklevel=3,
             )
         if not trees:
             raise DataError("there are no training programs")
-        try:
-            classes = np.unique(kept)
-        except TypeError:
-            raise UsageError("labels must be of one type: all text, or all numbers") from None
-        names = [str(one) for one in classes.tolist()]
-        self.model_ = train(
-            trees,
-            [str(label) for label in np.asarray(kept).tolist()],
-            preset=preset,
-            init_from=self.init_from,
-            seed=self.seed,
-            ensemble=self.ensemble,
-            frontend=self.frontend,
-            comments=self.comments,
-        )
-        self.classes_ = classes
-        self._columns = [self.model_.labels.index(name) for name in names]
-        return self
+        return trees, kept
 
     def predict(self, programs: Iterable[Any]) -> NDArray[Any]:
         """Return the class of each program."""

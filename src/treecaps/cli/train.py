@@ -165,6 +165,12 @@ class _Command(click.Command):
     show_default=True,
     help="Threads that compute; more pay for large networks on an idle machine.",
 )
+@click.option(
+    "--device",
+    default="cpu",
+    show_default=True,
+    help="Where to train, as PyTorch names devices: cpu, cuda, cuda:1, mps.",
+)
 @cache_option
 @json_option
 def command(
@@ -183,6 +189,7 @@ def command(
     resume: bool,
     overwrite: bool,
     threads: int,
+    device: str,
     as_json: bool,
     **parsing: Any,
 ) -> int:
@@ -195,8 +202,10 @@ def command(
     from treecaps.nn.memory import tune_malloc
     from treecaps.training import folder
     from treecaps.training.train import Interrupted
+    from treecaps.training.trainer import check_device
 
     # Complain now, not after minutes.
+    check_device(device)
     for name, value in (("nodes", nodes), ("epochs", epochs)):
         settings = settings if value is None else (*settings, f"{name}={value}")
     chosen, first = _choose_preset(preset, model, task, init_from, settings)
@@ -209,7 +218,7 @@ def command(
     tune_malloc()
     options = {"init_from": first, "seed": seed, "resume": resume, "overwrite": overwrite}
     try:
-        trained = _train(corpora, chosen, ensemble, folder=out, **options)
+        trained = _train(corpora, chosen, ensemble, folder=out, device=device, **options)
         status = 1 if any(corpus.failures for corpus in corpora) else 0
     except Interrupted as interrupted:
         if interrupted.model is None:

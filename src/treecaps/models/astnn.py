@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.inputs.subtrees import Subtrees, SubtreeTensors
@@ -62,12 +62,13 @@ class ASTNN(Network):
     def forward(self, subtrees: SubtreeTensors[Tensor]) -> Logits:
         """Encode each distinct statement once, read the statements of programs, classify."""
         statements = self._encode(self.symbol_vectors(subtrees.symbols), subtrees)
-        rows = torch.split(statements[subtrees.subtree], subtrees.counts)
-        states, sizes = pad_packed_sequence(
-            self.sequence(pack_sequence(list(rows), enforce_sorted=False))[0], batch_first=True
-        )
-        beyond = torch.arange(states.shape[1], device=sizes.device) >= sizes.unsqueeze(1)
-        beyond = beyond.to(states.device)
+        rows = list(torch.split(statements[subtrees.subtree], subtrees.counts))
+        sizes = torch.tensor(subtrees.counts, device="cpu")  # where packing wants them
+        padded = pad_sequence(rows, batch_first=True)
+        packed = pack_padded_sequence(padded, sizes, batch_first=True, enforce_sorted=False)
+        states, _ = pad_packed_sequence(self.sequence(packed)[0], batch_first=True)
+        ends = torch.tensor(subtrees.counts, device=states.device)
+        beyond = torch.arange(states.shape[1], device=states.device) >= ends.unsqueeze(1)
         largest = states.masked_fill(beyond.unsqueeze(2), -torch.inf).amax(1)
         return Logits.of(self.output(self.dropout(largest)))
 
