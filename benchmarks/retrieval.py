@@ -145,9 +145,9 @@ def train_model(
     def labels(rows: Rows) -> list[str | None]:
         return [str(problem) for problem in programs.problem[rows]]
 
-    def tell(moment: TrainingProgress) -> None:
+    def tell(progress: TrainingProgress) -> None:
         if sys.stderr.isatty():
-            print(f"\r{moment.share:.0%}, loss {moment.loss:.3f}", end="", file=sys.stderr)
+            print(f"\r{progress.share:.0%}, loss {progress.loss:.3f}", end="", file=sys.stderr)
 
     return train(
         Selection(programs, learn),

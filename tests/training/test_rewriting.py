@@ -59,13 +59,13 @@ def data() -> Data:
 
 def test_training_programs_are_there_in_three_ways_and_others_in_two() -> None:
     train_data, val = data().train, data().val
-    assert train_data.ways == ("blind", "rewritten")
+    assert train_data.views == ("blind", "rewritten")
     assert len(train_data.inputs) == len(train_data.every_label) == 3 * len(train_data)
-    assert val.ways == ("blind",)
+    assert val.views == ("blind",)
     assert val.has_blind
     assert len(val.inputs) == len(val.every_label) == 2 * len(val)
     alone = windows_of(small().read_trees(rewritten(data().trees), data().vocabulary))
-    rows = train_data.told("rewritten", np.arange(len(train_data)))
+    rows = train_data.rows_of("rewritten", np.arange(len(train_data)))
     whole = windows_of(train_data.inputs.select(rows))
     np.testing.assert_array_equal(whole.offsets, alone.offsets)
     np.testing.assert_array_equal(np.sort(whole.count), np.sort(alone.count))
@@ -90,9 +90,9 @@ def test_an_epoch_sees_the_shares_that_were_asked_for(
         small(f"rename_probability={rename}", f"rewrite_probability={rewriting}"), data(), 0
     )
     rows = np.tile(np.arange(len(data().train)), 100)
-    way, program = np.divmod(trainer._augment(rows, np.random.default_rng(0)), len(data().train))
+    view, program = np.divmod(trainer._augment(rows, np.random.default_rng(0)), len(data().train))
     np.testing.assert_array_equal(program, rows)
-    found = np.bincount(way, minlength=3) / len(rows)
+    found = np.bincount(view, minlength=3) / len(rows)
     np.testing.assert_allclose(found, shares, atol=0.03 if rename == 0.5 else 0)
 
 
@@ -105,7 +105,7 @@ def test_a_step_is_shown_what_was_rewritten() -> None:
         network(batch).scores
         for batch in (
             trainer._draw(rows, np.random.default_rng(0))[0],
-            batch_of(examples.inputs.select(examples.told("rewritten", rows))),
+            batch_of(examples.inputs.select(examples.rows_of("rewritten", rows))),
             batch_of(examples.inputs.select(rows)),
         )
     )

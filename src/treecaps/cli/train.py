@@ -286,11 +286,11 @@ def _reporters(
     watched = is_terminal(sys.stderr)
     where = newest = ""
 
-    def on_step(moment: "TrainingProgress") -> None:
+    def on_step(done: "TrainingProgress") -> None:
         nonlocal where
-        network = f"network {moment.member + 1}/{ensemble}, " if ensemble > 1 else ""
-        where = f"{network}epoch {moment.epoch}/{moment.epochs}"
-        advance(moment.share, f"{where}, loss {moment.loss:.3f}{newest}")
+        network = f"network {done.member + 1}/{ensemble}, " if ensemble > 1 else ""
+        where = f"{network}epoch {done.epoch}/{done.epochs}"
+        advance(done.share, f"{where}, loss {done.loss:.3f}{newest}")
 
     def on_epoch(_: int, metrics: dict[str, Any]) -> None:
         nonlocal newest

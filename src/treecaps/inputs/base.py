@@ -23,7 +23,7 @@ class InputDropout:
     """Leaves out a random part of what a network reads, while it learns.
 
     Args:
-        rng: Where chance comes from.
+        rng: The random generator.
         windows: Share of the windows of a program, and of its token features, that are left out.
         tokens: Share of the programs that lose all token features.
     """

@@ -102,8 +102,8 @@ def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
         _table(("option", "value"), config["network"].items()),
     ]
     if run := card.get("run"):
-        chance = {"seed": run["seed"], "ensemble": run["ensemble"]}
-        options = {**run["training"], **chance}
+        seeds = {"seed": run["seed"], "ensemble": run["ensemble"]}
+        options = {**run["training"], **seeds}
         parts += ["## Training", _table(("option", "value"), options.items())]
     if command := card.get("command"):
         parts += ["```sh\n" + _plain(command) + "\n```"]

@@ -69,13 +69,13 @@ def blocks(window: Tensor, bounds: list[int], row: int) -> list[Block]:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _Chunk:
     """Consecutive programs, or a part of a large one.
 
     Args:
         programs: Which.
         rows: Their places in what is ``[P]`` long.
-        begins: ``[k]``, where in the piece the windows of each program begin.
+        begins: ``[k]``, where in the chunk the windows of each program begin.
         owner: ``[n]``, which of the k programs each window is of.
         window: ``[n]``, the distinct windows there.
     """
@@ -87,8 +87,8 @@ class _Piece:
     window: Tensor
 
 
-def _pieces(window: Tensor, bounds: list[int], row: int) -> Iterator[_Piece]:
-    """Go through the programs in pieces of at most ``_BLOCK`` numbers, ``row`` a window."""
+def _chunks(window: Tensor, bounds: list[int], row: int) -> Iterator[_Chunk]:
+    """Go through the programs in chunks of at most ``_BLOCK`` numbers, ``row`` a window."""
     most = max(1, _BLOCK // row)
     first, programs = 0, len(bounds) - 1
     while first < programs:
@@ -102,7 +102,7 @@ def _pieces(window: Tensor, bounds: list[int], row: int) -> Iterator[_Piece]:
         for start in range(begin, end, most):
             rows = slice(start, min(start + most, end))
             part = slice(start - begin, rows.stop - begin)
-            yield _Piece(slice(first, last), rows, begins, owner[part], window[rows])
+            yield _Chunk(slice(first, last), rows, begins, owner[part], window[rows])
         first = last
 
 
@@ -137,7 +137,7 @@ class _Route(torch.autograd.Function):
     """One round of routing: the sums over m_i beta_ij u_i of all static capsules but the first.
 
     beta_i is the softmax over 0 and the products of u_i with the differences V_j - V_1. Works
-    through one piece of the programs at a time, so that what it touches stays in the cache, and
+    through one chunk of the programs at a time, so that what it touches stays in the cache, and
     computes the coefficients again for the gradient instead of keeping them. All products are at
     most 2 r in size, so the softmax needs no care for overflow.
     """
@@ -155,12 +155,12 @@ class _Route(torch.autograd.Function):
         ctx.save_for_backward(capsules, weights, differences, present, window)
         ctx.bounds = bounds
         sums = torch.zeros_like(differences)
-        for piece in _pieces(window, bounds, capsules[0].numel()):
-            units = capsules.index_select(0, piece.window)
-            coupling = _coupling(units, differences, present, piece)
-            coupling *= weights[piece.rows].unsqueeze(1)
-            sums[piece.programs] += segment_sums(
-                _weighted(coupling, units, differences.shape[3]), piece.begins
+        for chunk in _chunks(window, bounds, capsules[0].numel()):
+            units = capsules.index_select(0, chunk.window)
+            coupling = _coupling(units, differences, present, chunk)
+            coupling *= weights[chunk.rows].unsqueeze(1)
+            sums[chunk.programs] += segment_sums(
+                _weighted(coupling, units, differences.shape[3]), chunk.begins
             )
         return sums
 
@@ -173,35 +173,35 @@ class _Route(torch.autograd.Function):
         for_capsules = torch.zeros_like(capsules)
         for_weights = torch.zeros_like(weights) if ctx.needs_input_grad[1] else None
         for_differences = torch.zeros_like(differences)
-        for piece in _pieces(window, ctx.bounds, capsules[0].numel()):
-            units = capsules.index_select(0, piece.window)
-            target = differences[piece.programs].index_select(0, piece.owner)
-            slope = gradient[piece.programs].index_select(0, piece.owner)
-            coupling = _coupling(units, differences, present, piece)
+        for chunk in _chunks(window, ctx.bounds, capsules[0].numel()):
+            units = capsules.index_select(0, chunk.window)
+            target = differences[chunk.programs].index_select(0, chunk.owner)
+            slope = gradient[chunk.programs].index_select(0, chunk.owner)
+            coupling = _coupling(units, differences, present, chunk)
             pull = products(units, slope)
             mean = (coupling * pull).sum(1, keepdim=True)
             if for_weights is not None:
                 found = mean.squeeze(1)
-                for_weights[piece.rows] = (
+                for_weights[chunk.rows] = (
                     found if weights.shape[1] > 1 else found.sum(1, keepdim=True)
                 )
-            coupling *= weights[piece.rows].unsqueeze(1)
+            coupling *= weights[chunk.rows].unsqueeze(1)
             pull.sub_(mean).mul_(coupling)
             for_units = _spread(coupling, slope).add_(_spread(pull, target))
-            for_differences[piece.programs] += segment_sums(
-                _weighted(pull, units, groups), piece.begins
+            for_differences[chunk.programs] += segment_sums(
+                _weighted(pull, units, groups), chunk.begins
             )
-            for_capsules.index_add_(0, piece.window, for_units)
+            for_capsules.index_add_(0, chunk.window, for_units)
         return for_capsules, for_weights, for_differences, None, None, None
 
 
-def _coupling(units: Tensor, differences: Tensor, present: Tensor, piece: _Piece) -> Tensor:
+def _coupling(units: Tensor, differences: Tensor, present: Tensor, chunk: _Chunk) -> Tensor:
     """Return beta of all static capsules but the first, ``[n, a - 1, C]``."""
-    target = differences[piece.programs].index_select(0, piece.owner)
+    target = differences[chunk.programs].index_select(0, chunk.owner)
     coupling = products(units, target).exp_()
-    there = present[piece.programs]
+    there = present[chunk.programs]
     if not there.all():
-        coupling *= there[piece.owner].unsqueeze(2)
+        coupling *= there[chunk.owner].unsqueeze(2)
     return coupling.div_(1 + coupling.sum(1, keepdim=True))
 
 

@@ -27,7 +27,7 @@ _AROUND = 3
 _LONGEST = 60
 
 
-class Piece(NamedTuple):
+class TextRun(NamedTuple):
     """A part of a line: a token that has a colour, or text between such.
 
     Args:
@@ -49,12 +49,12 @@ class Line(NamedTuple):
     Args:
         number: Which, from 1.
         share: What it adds in per cent of all, if that is worth telling.
-        pieces: What it is made of.
+        runs: What it is made of.
     """
 
     number: int
     share: str
-    pieces: list[Piece]
+    runs: list[TextRun]
 
 
 class _Part(NamedTuple):
@@ -158,30 +158,30 @@ def to_lines(explanation: Explanation, most_bytes: int | None = None) -> list[Li
     added = explanation.lines
     strong = set(_strong_lines(explanation))
     lines = []
-    for number, pieces in enumerate(_pieces(explanation, most_bytes)):
+    for number, runs in enumerate(_text_runs(explanation, most_bytes)):
         share = 100 * added[number] / total
         shown = f"{share:.1f} %" if abs(share) >= 0.1 else ""
         if not shown and number in strong and len(added) > _FEW_LINES:
             shown = f"{share:.2f} %"
-        lines.append(Line(number + 1, shown, pieces))
+        lines.append(Line(number + 1, shown, runs))
     return lines
 
 
-def _pieces(explanation: Explanation, most_bytes: int | None) -> list[list[Piece]]:
-    """Return the pieces of each line: the strongest tokens, and what is between them."""
+def _text_runs(explanation: Explanation, most_bytes: int | None) -> list[list[TextRun]]:
+    """Return the runs of each line: the strongest tokens, and what is between them."""
     tree, tokens = explanation.tree, explanation.tokens
     text, names = tree.text[:most_bytes], tree.kind_names()
     most = float(np.abs(tokens).max()) or 1.0
     chosen = np.argsort(-np.abs(tokens), kind="stable")[:_TOKENS]
     chosen = np.sort(chosen[np.abs(tokens[chosen]) >= 0.003 * most])
-    lines: list[list[Piece]] = [[]]
+    lines: list[list[TextRun]] = [[]]
 
     def add(begin: int, end: int, *token: Any) -> None:
         # A token of several lines stays one token in the eyes of the reader.
-        for number, piece in enumerate(text[begin:end].decode("utf-8", "replace").split("\n")):
+        for number, run in enumerate(text[begin:end].decode("utf-8", "replace").split("\n")):
             if number:
                 lines.append([])
-            lines[-1].append(Piece(piece, *token))
+            lines[-1].append(TextRun(run, *token))
 
     done = 0
     for node in chosen.tolist():

@@ -107,13 +107,13 @@ class Reproduction:
                     tell(before, cell.name)
 
                     def on_step(
-                        moment: TrainingProgress,
+                        progress: TrainingProgress,
                         before: float = before,
                         weight: float = weight,
                         name: str = cell.name,
                     ) -> None:
-                        done = before + weight * moment.share
-                        tell(done, f"{name}, epoch {moment.epoch}/{moment.epochs}")
+                        done = before + weight * progress.share
+                        tell(done, f"{name}, epoch {progress.epoch}/{progress.epochs}")
 
                     figures = self._train(cell, on_step)
                     asked = self._asked(cell)

@@ -212,7 +212,7 @@ def _contents(
     results = stream(
         model,
         work.programs(sources.files),
-        lambda forest: list(model.engine.embed(forest)),
+        lambda inputs: list(model.engine.embed(inputs)),
         functions=functions,
         workers=workers or os.cpu_count() or 1,
     )

@@ -136,22 +136,22 @@ def rewrite(program: Program, seed: int) -> Program:
         ProgramError: tree-sitter refuses the program.
     """
     # Without the text, chance would treat the beginnings of all programs alike.
-    chance = np.random.default_rng([seed, crc32(program.text)])
+    rng = np.random.default_rng([seed, crc32(program.text)])
     for rules in (_EXCHANGES, _CHANGES):  # what is exchanged may be changed inside
         tree = loaded_frontend("tree-sitter", comments=True).parse(program)
         if len(tree.errors):
             break
-        program = program.replace(text=_splice(tree.text, _cuts(_View(tree), rules, chance)))
+        program = program.replace(text=_splice(tree.text, _cuts(_View(tree), rules, rng)))
     return program
 
 
-def _cuts(view: "_View", rules: dict[str, Rule], chance: np.random.Generator) -> list[Cut]:
+def _cuts(view: "_View", rules: dict[str, Rule], rng: np.random.Generator) -> list[Cut]:
     """Return the cuts of half of the nodes that can be written in another way."""
     wanted = np.array([kind in rules for kind in view.tree.kinds])
     chosen: list[Cut] = []
     done = 0
     for node in np.flatnonzero(wanted[view.tree.kind]).tolist():
-        if view.start[node] < done or chance.random() < 0.5:
+        if view.start[node] < done or rng.random() < 0.5:
             continue
         cuts = rules[view.kind(node)](view, node)
         if cuts and rules is _EXCHANGES:  # what is inside of it is there as it was

@@ -17,16 +17,17 @@ class Examples:
     """Programs and their classes ``[B]``; ``UNKNOWN`` for a class that no network can name.
 
     Args:
-        inputs: The programs as they are, and again after all others in each of the other ways.
+        inputs: The programs as they are, and again after all others in each of the other views.
         label: Their classes.
         target: What is to be predicted of each, as the task has it; rows of it can be taken.
-        ways: In which other ways they are there: ``blind``, ``rewritten``.
+        views: The other views of the same programs, by data augmentation: ``blind``,
+            ``rewritten``.
     """
 
     inputs: Input
     label: Longs
     target: Any
-    ways: tuple[str, ...] = ()
+    views: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.label)
@@ -34,13 +35,13 @@ class Examples:
     @property
     def has_blind(self) -> bool:
         """Whether the programs are there a second time, blind."""
-        return "blind" in self.ways
+        return "blind" in self.views
 
     @property
     def every_label(self) -> Longs:
         """The classes of all programs of the input."""
-        return np.tile(self.label, 1 + len(self.ways))
+        return np.tile(self.label, 1 + len(self.views))
 
-    def told(self, way: str, rows: Longs) -> Longs:
-        """Return where programs are in the input as they are in another way."""
-        return rows + len(self) * (1 + self.ways.index(way))
+    def rows_of(self, view: str, rows: Longs) -> Longs:
+        """Return where another view of some programs is in the input."""
+        return rows + len(self) * (1 + self.views.index(view))

@@ -33,7 +33,7 @@ _CLASSIFICATION = Classification()
 
 
 TreeTransform = Callable[[Sequence[Tree]], Sequence[Tree]]
-"""Returns the trees of the same programs, told in another way."""
+"""Returns another view of the same programs: data augmentation."""
 ReadTrees = Callable[[Iterable[Tree], Vocabulary], Input]
 """Returns programs in the form that a model reads."""
 OnPrepare = Callable[[str, float], None]
@@ -133,20 +133,20 @@ def prepare(
         seed: Random seed when it is set aside.
         tokens: How many sub-tokens to know.
         blind: Makes the trees blind, where networks are to see them so as well.
-        rewritten: Writes training programs in another way, where they are to be seen so as well.
+        rewritten: Rewrites training programs, where they are to be seen so as well.
         known: What networks know already; what the trees have beside it is added.
         task: What is learned.
         on_prepare: Called now and then.
     """
     split = _split(trees, labels, val, task=task, val_share=val_share, seed=seed)
-    val_ways = {"blind": blind} if blind else {}
-    ways = {**val_ways, **({"rewritten": rewritten} if rewritten else {})}
-    every = [split.trees, *(transform(split.trees) for transform in ways.values())]
-    val_every = [split.val_trees, *(transform(split.val_trees) for transform in val_ways.values())]
+    val_views = {"blind": blind} if blind else {}
+    views = {**val_views, **({"rewritten": rewritten} if rewritten else {})}
+    every = [split.trees, *(transform(split.trees) for transform in views.values())]
+    val_every = [split.val_trees, *(transform(split.val_trees) for transform in val_views.values())]
 
-    def examples(parts: Sequence[Sequence[Tree]], label: Longs, ways: tuple[str, ...]) -> Examples:
+    def examples(parts: Sequence[Sequence[Tree]], label: Longs, views: tuple[str, ...]) -> Examples:
         inputs = read_trees(_watch(parts, "sharing windows", on_prepare), vocabulary)
-        return Examples(inputs, label, task.targets(parts[0], label), ways)
+        return Examples(inputs, label, task.targets(parts[0], label), views)
 
     vocabulary = Vocabulary.of(_watch(every, "gathering kinds and words", on_prepare), tokens)
     if known is not None:
@@ -156,8 +156,8 @@ def prepare(
         split.val_trees,
         vocabulary,
         split.names,
-        examples(every, split.label, tuple(ways)),
-        examples(val_every, split.val_label, tuple(val_ways)),
+        examples(every, split.label, tuple(views)),
+        examples(val_every, split.val_label, tuple(val_views)),
         split.facts,
     )
 
@@ -299,9 +299,9 @@ def _set_aside(
     chosen = np.zeros(len(label), bool)
     if not share:
         return chosen
-    chance = np.random.default_rng([seed, 0])  # epochs count from 1
+    rng = np.random.default_rng([seed, 0])  # epochs count from 1
     for number in range(int(label.max()) + 1):
-        rows = chance.permutation(np.flatnonzero(label == number))
+        rows = rng.permutation(np.flatnonzero(label == number))
         chosen[rows[: min(max(least, round(share * len(rows))), len(rows) - least)]] = True
     return chosen
 

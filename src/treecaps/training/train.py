@@ -153,7 +153,9 @@ def train(
     with claim(home, resume=resume, overwrite=overwrite) if home else nullcontext():
         if home and resume and is_complete(home):
             return training.reopen(home)
-        return training.run(resume, on_step or (lambda moment: None), on_epoch or (lambda *_: None))
+        return training.run(
+            resume, on_step or (lambda progress: None), on_epoch or (lambda *_: None)
+        )
 
 
 @dataclass(frozen=True)

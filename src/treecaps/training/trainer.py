@@ -95,10 +95,10 @@ def copy_pretrained(model: Model, vocabulary: Vocabulary, pretrained: TrainedMod
 
 
 class Trainer:
-    """A model on its way through the epochs.
+    """Trains a model, epoch by epoch.
 
-    All chance comes from the seed and the number of the epoch, so a training that goes on from a
-    saved state ends exactly as one that was never interrupted. A model with a closed form is
+    All randomness comes from the seed and the number of the epoch, so a training that goes on from
+    a saved state ends exactly as one that was never interrupted. A model with a closed form is
     fitted at once, in its one epoch.
 
     Args:
@@ -283,7 +283,7 @@ class Trainer:
         return values, norm
 
     def _draw(self, rows: Longs, rng: np.random.Generator) -> tuple[Any, Any]:
-        """Return programs, each in some way and without a part of it, and what to predict."""
+        """Return programs, each in some view and without a part of it, and what to predict."""
         examples = self.data.train
         inputs = examples.inputs.select(
             self._augment(rows, rng),
@@ -298,17 +298,17 @@ class Trainer:
         return to_tensors(inputs, weight), target
 
     def _augment(self, rows: Longs, rng: np.random.Generator) -> Longs:
-        """Return where in the input programs are as they are, or blind, or rewritten."""
+        """Return the rows of a view of each program: as it is, blind or rewritten."""
         examples, config = self.data.train, self.config
-        if not examples.ways:
+        if not examples.views:
             return rows
         drawn, chosen = rng.random(len(rows)), rows
-        told = {
+        drawn_as = {
             "blind": drawn < config.rename_probability,
             "rewritten": drawn >= 1 - config.rewrite_probability,
         }
-        for way in examples.ways:
-            chosen = np.where(told[way], examples.told(way, rows), chosen)
+        for view in examples.views:
+            chosen = np.where(drawn_as[view], examples.rows_of(view, rows), chosen)
         return chosen
 
     def _gradient_norm(self) -> float:

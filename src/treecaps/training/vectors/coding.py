@@ -80,9 +80,9 @@ class _Hashes:
     """One number of 64 bits for each window, the same wherever the window is met."""
 
     def __init__(self, kinds: int, members: int) -> None:
-        chance = np.random.default_rng(0)
-        self.kinds = chance.integers(2**64, size=kinds, dtype=np.uint64)
-        self.places = chance.integers(2**64, size=members, dtype=np.uint64)
+        rng = np.random.default_rng(0)
+        self.kinds = rng.integers(2**64, size=kinds, dtype=np.uint64)
+        self.places = rng.integers(2**64, size=members, dtype=np.uint64)
 
     def of(
         self, kind: NDArray[np.integer], window: Longs, place: Longs, windows: int
@@ -160,7 +160,7 @@ def learn_coding(
     Returns:
         ``[K, V]``.
     """
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     draw = torch.Generator().manual_seed(seed)
     vectors = 0.1 * torch.randn(kinds, size, generator=draw)
     weights = torch.randn(2 * size, size, generator=draw) / size**0.5
@@ -171,11 +171,11 @@ def learn_coding(
     inner = np.flatnonzero(np.diff(windows.offsets) > 1)
     edges = np.cumsum(np.sqrt(counts[inner]))
     for number in range(_STEPS):
-        drawn = inner[np.searchsorted(edges, chance.random(_BATCH) * edges[-1], side="right")]
+        drawn = inner[np.searchsorted(edges, rng.random(_BATCH) * edges[-1], side="right")]
         batch, share = _take(windows, shares, drawn)
         optimizer.zero_grad()
         good = coding_distances(vectors, weights, bias, batch, share)
-        bad = coding_distances(vectors, weights, bias, _corrupt(batch, kinds, chance), share)
+        bad = coding_distances(vectors, weights, bias, _corrupt(batch, kinds, rng), share)
         loss = functional.relu(_MARGIN + good - bad).mean() + _DECAY / 2 * weights.square().sum()
         loss.backward()
         optimizer.step()
@@ -192,12 +192,12 @@ def _take(windows: WindowLayer, shares: Floats, drawn: Longs) -> tuple[WindowLay
     return rows.over(windows.member[rows.member]), shares[rows.member]
 
 
-def _corrupt(windows: WindowLayer, kinds: int, chance: np.random.Generator) -> WindowLayer:
+def _corrupt(windows: WindowLayer, kinds: int, rng: np.random.Generator) -> WindowLayer:
     """Replace one member of each window by another known kind."""
     sizes = np.diff(windows.offsets)
-    rows = windows.offsets[:-1] + chance.integers(sizes)
+    rows = windows.offsets[:-1] + rng.integers(sizes)
     member = windows.member.copy()
     # Kinds are numbered from 1; a turn by less than a full one never ends where it began.
-    turn = chance.integers(1, kinds - 1, size=len(windows))
+    turn = rng.integers(1, kinds - 1, size=len(windows))
     member[rows] = (member[rows] - 1 + turn) % (kinds - 1) + 1
     return windows.over(member)

@@ -30,7 +30,7 @@ class KindVectors:
         counts: ``[K]``, how many nodes of each kind the trees had.
         method: The way they were learned.
         data: The name of the data they were learned from.
-        seed: What chance began with.
+        seed: Random seed.
         version: The treecaps that learned them.
     """
 

@@ -71,14 +71,14 @@ def learn_parent(
     Returns:
         ``[K, V]``.
     """
-    chance = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     pairs = torch.from_numpy(pair_counts(windows, counts, kinds)).float()
     pairs /= pairs.sum()
-    vectors = 0.1 * torch.randn(kinds, size, generator=chance)
+    vectors = 0.1 * torch.randn(kinds, size, generator=rng)
     layers = [
-        torch.randn(_HIDDEN, size, generator=chance) / size**0.5,
+        torch.randn(_HIDDEN, size, generator=rng) / size**0.5,
         torch.zeros(_HIDDEN),
-        torch.randn(kinds, _HIDDEN, generator=chance) / _HIDDEN**0.5,
+        torch.randn(kinds, _HIDDEN, generator=rng) / _HIDDEN**0.5,
         torch.zeros(kinds),
     ]
     learned = [tensor.requires_grad_() for tensor in (vectors, *layers)]

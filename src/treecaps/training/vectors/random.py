@@ -1,4 +1,4 @@
-"""Vectors by chance: what learned ones must beat."""
+"""Random vectors: what learned ones must beat."""
 
 import numpy as np
 

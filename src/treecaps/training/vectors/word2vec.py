@@ -83,11 +83,11 @@ def learn_word2vec(
         from gensim.models import Word2Vec
     except ImportError:
         raise MissingExtraError("word2vec", "vectors") from None
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     distinct, totals = contexts(windows, counts)
     shares = np.sqrt(totals)
     times = np.ceil(shares * (_SENTENCES / shares.sum())).astype(np.int64)
-    order = chance.permutation(np.repeat(np.arange(len(distinct)), times))
+    order = rng.permutation(np.repeat(np.arange(len(distinct)), times))
     model = Word2Vec(
         _Sentences(distinct, order, kinds, step),
         vector_size=size,
