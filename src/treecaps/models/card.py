@@ -88,7 +88,7 @@ def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
     if data := card.get("data"):
         parts += ["## Data", _table(("", *data), _rows(data.values()))]
     if metrics:
-        parts += ["## Figures", _table(("figure", ""), [(_words(n), metrics[n]) for n in metrics])]
+        parts += ["## Metrics", _table(("metric", ""), [(_words(n), metrics[n]) for n in metrics])]
     for title, rows in card.get("scores", {}).items():
         parts += [
             f"## {_plain(title)}",
@@ -103,7 +103,7 @@ def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
     ]
     if run := card.get("run"):
         seeds = {"seed": run["seed"], "ensemble": run["ensemble"]}
-        options = {**run["training"], **seeds}
+        options = {**run.get("task", {}), **run["training"], **seeds}
         parts += ["## Training", _table(("option", "value"), options.items())]
     if command := card.get("command"):
         parts += ["```sh\n" + _plain(command) + "\n```"]
