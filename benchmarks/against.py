@@ -8,7 +8,8 @@ What is timed, after imports and a first run that does not count:
 
 - parse: source to ``Tree`` in one process;
 - corpus: from a data set on disk to a corpus on disk, with two workers;
-- classify: from a data set on disk to answers of the bundled model.
+- classify: from programs in memory to answers of the bundled model, with workers that parse;
+- train-default, train-paper: from trees to a model, one epoch of a preset, one thread.
 
 The ratio of a round is the seconds of the other checkout over those of this one, so that above 1
 this one is faster; reported are the median over rounds and the quartiles.
@@ -24,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent
@@ -40,11 +42,11 @@ def main() -> None:
     seconds: dict[str, dict[str, list[float]]] = {
         job: {side: [] for side in places} for job in options.jobs
     }
-    chance = random.Random(0)
+    rng = random.Random(0)
     for number in range(options.rounds):
         print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
         for job in options.jobs:
-            for side in chance.sample(sorted(places), 2):
+            for side in rng.sample(sorted(places), 2):
                 seconds[job][side].append(_run(places[side], job, options))
     result = {
         "data": options.data.parent.name,
@@ -107,26 +109,34 @@ def _time(job: Callable[[Path, int], Callable[[], None]], data: Path, programs: 
     return time.perf_counter() - begun
 
 
-def _programs(data: Path, count: int) -> list[dict[str, str]]:
+def _programs(data: Path, count: int) -> list[dict[str, str | None]]:
     from treecaps.data.dataset import DataSet
     from treecaps.syntax.program import Program
 
     found = [program for program in DataSet(data) if isinstance(program, Program)]
     step = max(1, len(found) // count)
     return [
-        {"id": one.id, "language": one.language, "code": one.text.decode()}
+        {"id": one.id, "language": one.language, "code": one.text.decode(), "label": one.label}
         for one in found[::step][:count]
     ]
 
 
+def _write(data: Path, count: int, folder: str) -> Path:
+    """Write programs as a data set of their own: one that both checkouts read."""
+    path = Path(folder) / "data.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in _programs(data, count)))
+    return path
+
+
 def _parse(data: Path, count: int) -> Callable[[], None]:
+    from treecaps.data.dataset import DataSet
     from treecaps.syntax.frontends import get_frontend
     from treecaps.syntax.program import Program
 
     frontend = get_frontend()
-    programs = [
-        Program(row["code"], row["language"], id=row["id"]) for row in _programs(data, count)
-    ]
+    with tempfile.TemporaryDirectory() as folder:
+        found = DataSet(_write(data, count, folder))
+        programs = [program for program in found if isinstance(program, Program)]
 
     def run() -> None:
         for program in programs:
@@ -152,15 +162,16 @@ def _corpus(data: Path, count: int) -> Callable[[], None]:
 def _classify(data: Path, count: int) -> Callable[[], None]:
     import torch
 
+    from treecaps.data.dataset import DataSet
     from treecaps.inference.classify import classify
     from treecaps.models.trained import load
     from treecaps.syntax.program import Program
 
     torch.set_num_threads(1)
     model = load("algorithms")
-    programs = [
-        Program(row["code"], row["language"], id=row["id"]) for row in _programs(data, count)
-    ]
+    with tempfile.TemporaryDirectory() as folder:
+        found = DataSet(_write(data, count, folder))
+        programs = [program for program in found if isinstance(program, Program)]
 
     def run() -> None:
         for _ in classify(model, programs):
@@ -169,7 +180,32 @@ def _classify(data: Path, count: int) -> Callable[[], None]:
     return run
 
 
-JOBS = {"parse": _parse, "corpus": _corpus, "classify": _classify}
+def _train(preset: str, data: Path, count: int) -> Callable[[], None]:
+    import torch
+
+    import treecaps
+    from treecaps.data.corpus import Corpus
+    from treecaps.training.presets import apply_settings, get_preset
+
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = Corpus.build(_write(data, count, folder), cache=folder)
+        trees, labels = [corpus[row] for row in range(len(corpus))], list(corpus.labels)
+    chosen = apply_settings(get_preset(preset), ["epochs=1", "vectors=random"])
+
+    def run() -> None:
+        treecaps.train(trees, labels, preset=chosen)
+
+    return run
+
+
+JOBS: dict[str, Callable[[Path, int], Callable[[], None]]] = {
+    "parse": _parse,
+    "corpus": _corpus,
+    "classify": _classify,
+    "train-default": partial(_train, "default"),
+    "train-paper": partial(_train, "paper"),
+}
 
 
 if __name__ == "__main__":
