@@ -400,7 +400,7 @@ def describe_model(options: Any) -> dict[str, str | None]:
         nodes = nodes_of(preset_of(options))
         model = f"{options.model}, preset {options.preset}"
         if options.init_from:
-            model += f", begun with the model {options.init_from.name}"
+            model += f", fine-tuned from {options.init_from.name}"
     return {"nodes": nodes, "model": model}
 
 

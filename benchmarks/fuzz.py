@@ -40,7 +40,7 @@ from treecaps.data.dataset import DataSet
 from treecaps.data.parallel import parse_programs
 from treecaps.errors import Failure, MissingExtraError, ProgramError
 from treecaps.explanation.explanation import explain
-from treecaps.inference.classify import answer
+from treecaps.inference.classify import classify_tree
 from treecaps.inference.embed import Embedder
 from treecaps.models.bundled import DEFAULT
 from treecaps.models.trained import TrainedModel, load
@@ -263,7 +263,7 @@ class _Fuzzer:
         for kind, pairs in find_edges(tree).items():
             assert not pairs.size or 0 <= pairs.min() <= pairs.max() < len(tree), kind
         enter("model")
-        said = answer(self._model, tree)
+        said = classify_tree(self._model, tree)
         assert np.isfinite([said.length, said.probability]).all(), said
         (vector,) = self._embedder.embed_trees([tree])
         assert np.linalg.norm(vector) <= 1.001, vector  # less where there is next to nothing

@@ -38,7 +38,7 @@ def test_all_formats_say_the_same(model: Path, tmp_path: Path, run_here: Run) ->
     for out in outs:
         done = run_here("embed", "--model", model, GCD / "gcd.c", "--functions", "--out", out)
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr == f"wrote 2 vectors to {out}\n"
+        assert done.stderr == f"wrote 2 embeddings to {out}\n"
     assert sorted(tmp_path.iterdir()) == sorted(outs)
     lines: Rows = [json.loads(line) for line in outs[0].read_text().splitlines()]
     array = np.load(outs[1])
@@ -78,7 +78,7 @@ def test_nothing_good_is_an_empty_file(model: Path, tmp_path: Path, run_here: Ru
         out = tmp_path / f"vectors.{form}"
         done = run_here("embed", "--model", model, tmp_path / "none.c", "--out", out)
         assert done.returncode == 1
-        assert "wrote 0 vectors" in done.stderr
+        assert "wrote 0 embeddings" in done.stderr
     assert (tmp_path / "vectors.jsonl").read_text() == ""
     assert np.load(tmp_path / "vectors.npy").shape == (0, 0)
     assert pq.read_table(tmp_path / "vectors.parquet").num_rows == 0

@@ -184,4 +184,4 @@ def test_a_model_without_a_decoder_cannot_vary_numbers(tmp_path: Path) -> None:
     done = run("explain", GCD, "--model", model, "--perturb")
     assert done.returncode == 2
     assert "no decoder" in done.stderr
-    assert "--set windows=1000" in done.stderr
+    assert "train one with windows=1000" in done.stderr

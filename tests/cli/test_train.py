@@ -41,7 +41,7 @@ def test_a_training_from_data_to_model(run_here: Run, tmp_path: Path) -> None:
         "48 for training, 4 for validation",
         "2, the best was",
         "accuracy",
-        f"look: {out / 'report.html'}",
+        f"report: {out / 'report.html'}",
         f"next: treecaps evaluate {out} DATA",
         f"treecaps classify --model {out} FILE",
     ):
@@ -155,8 +155,14 @@ def test_wrong_words_are_said_before_the_work(
             ("--init-from", "algorithms", "--nodes", "kinds"),
             "--init-from algorithms decides what the",
         ),
-        (("--init-from", "algorithms", "--model", "tbcnn"), "algorithms is no tbcnn but treecaps"),
-        (("--task", "similarity", "--model", "tbcnn"), "only models of treecaps learn similarity"),
+        (
+            ("--init-from", "algorithms", "--model", "tbcnn"),
+            "the pretrained model is treecaps, not tbcnn",
+        ),
+        (
+            ("--task", "similarity", "--model", "tbcnn"),
+            "only the architecture treecaps learns similarity",
+        ),
     ):
         done = run_here("train", nowhere, "--out", out, *words)
         assert (done.returncode, done.stdout) == (2, "")

@@ -32,9 +32,9 @@ def test_routes_lead_all_of_a_capsule_back(model: TrainedModel) -> None:
         found = explain(model, path, method="routing")
         assert found.method == "routing"
         assert found.nodes.shape == (len(found.tree),)
-        assert found.nodes.sum() == pytest.approx(found.answer.length, abs=1e-4)
-        assert found.tokens.sum() == pytest.approx(found.answer.length, abs=1e-4)
-        assert found.lines.sum() == pytest.approx(found.answer.length, abs=1e-4)
+        assert found.nodes.sum() == pytest.approx(found.classification.length, abs=1e-4)
+        assert found.tokens.sum() == pytest.approx(found.classification.length, abs=1e-4)
+        assert found.lines.sum() == pytest.approx(found.classification.length, abs=1e-4)
 
 
 def test_routes_of_shared_windows_are_those_of_each_node(model: TrainedModel) -> None:
@@ -150,8 +150,8 @@ def test_leaves_get_what_is_due_to_those_above() -> None:
 def test_other_classes_and_unknown_programs_are_explained_too(model: TrainedModel) -> None:
     tree = treecaps.parse_code("x = 1\n", "python")
     found = explain(model, tree)
-    assert not found.answer.known
-    assert found.label == found.answer.guess
+    assert not found.classification.known
+    assert found.label == found.classification.guess
     assert len(found.lines) == 2
     other = explain(model, tree, label="gcd")
     assert other.label == "gcd"
@@ -169,7 +169,7 @@ def test_an_empty_program_is_not_explained(model: TrainedModel) -> None:
 def test_only_treecaps_is_explained() -> None:
     preset = apply_settings(get_preset("default", "tbcnn"), ["epochs=1", "rename_probability=0"])
     other = train(example_trees(), example_labels(), preset=preset)
-    with pytest.raises(UsageError, match="only models of treecaps can be explained"):
+    with pytest.raises(UsageError, match="only the architecture treecaps can be explained"):
         explain(other, example_trees()[0])
 
 
@@ -197,7 +197,7 @@ def with_tokens() -> TrainedModel:
 def test_tokens_have_their_part_by_routing(with_tokens: TrainedModel) -> None:
     for path in EXAMPLES[::12]:
         found = explain(with_tokens, path, method="routing")
-        assert found.nodes.sum() == pytest.approx(found.answer.length, abs=1e-4)
+        assert found.nodes.sum() == pytest.approx(found.classification.length, abs=1e-4)
     (network,) = with_tokens.members
     assert isinstance(network, TreeCaps)
     windows = network.config.channels * network.config.slices // network.config.capsule_size

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from tests.training.examples import example_labels, example_trees
 from treecaps import TreeCapsClassifier, load, train
 from treecaps.data.vocabulary import Vocabulary
+from treecaps.errors import UsageError
 from treecaps.inputs.windows import Windows, WindowTensors
 from treecaps.models.architectures import ARCHITECTURES
 from treecaps.models.config import NetworkConfig
@@ -69,3 +70,10 @@ def test_the_estimator_takes_it() -> None:
     trees, labels = example_trees(), example_labels()
     found = TreeCapsClassifier(model="mean", epochs=2).fit(trees, labels).predict(trees[:3])
     assert set(found) <= set(labels)
+
+
+def test_a_configuration_stands_for_one_architecture() -> None:
+    with pytest.raises(UsageError, match="MeanConfig is the configuration of mean; other needs"):
+        register_architecture("other", default=Recommended(MeanConfig(), {}))
+    with pytest.raises(UsageError, match="other needs a preset called default"):
+        register_architecture("other", small=Recommended(MeanConfig(), {}))

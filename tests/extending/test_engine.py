@@ -24,8 +24,8 @@ class NumPyLinear:
 
     weights = (1.0,)
 
-    def __init__(self, config: LinearConfig, arrays: Arrays) -> None:
-        self.config, self._arrays = config, arrays
+    def __init__(self, config: LinearConfig, outputs: int, arrays: Arrays) -> None:
+        self.config, self.outputs, self._arrays = config, outputs, arrays
 
     @classmethod
     def build(
@@ -33,13 +33,13 @@ class NumPyLinear:
         config: ModelConfig,
         weights: Sequence[float],
         vocabulary: Vocabulary,
-        classes: int,
+        outputs: int,
         arrays: Arrays,
     ) -> "NumPyLinear":
         """Make an engine of what a model's folder holds."""
         if not isinstance(config, LinearConfig) or len(weights) > 1:
             raise UsageError("this engine runs one linear model")
-        return cls(config, arrays)
+        return cls(config, outputs, arrays)
 
     def read_trees(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Bags:
         """Return the counts of features."""

@@ -45,4 +45,6 @@ def test_another_loss_is_learned_with() -> None:
     model = train(example_trees(), example_labels(), preset=preset)
     assert model.task == "smoothed"
     assert model.card["run"]["task"]["smoothing"] == 0.2
+    # What is recommended for classification stays.
+    assert model.card["run"]["task"]["cross_entropy_weight"] == 1.0
     assert model.card["metrics"]["validation_accuracy"] > 0.3

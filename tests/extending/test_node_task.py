@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from tests.training.examples import example_trees
-from treecaps import train
+from treecaps import load, train
+from treecaps.cli.train import command
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
 from treecaps.inference.classify import classify
@@ -22,10 +24,12 @@ from treecaps.models.architectures import ARCHITECTURES
 from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Model, Network
 from treecaps.models.registry import Recommended, register_architecture
+from treecaps.models.torch_engine import TorchEngine
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import TASKS, Task, register_task
 from treecaps.tasks.base import Batches
 from treecaps.tasks.examples import Examples
+from treecaps.training.presets import apply_settings, get_preset
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Nodes(Network):
 
     def __init__(self, config: NodesConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__(config, kinds, classes, tokens)
-        self.output = nn.Linear(config.vector_size, 1)
+        self.output = nn.Linear(config.vector_size, classes)
 
     def score_nodes(self, graphs: GraphTensors[Tensor]) -> Tensor:
         """Return ``[N]``, the scores of all nodes of the programs, one program after another."""
@@ -99,7 +103,7 @@ class FindNames(Task):
 
     def validate(self, model: Model, batches: Batches, examples: Examples) -> dict[str, Any]:
         scores = torch.cat([self.outputs(model, batch) for _, batch in batches])
-        target = torch.from_numpy(examples.target[range(len(examples))])
+        target = torch.from_numpy(examples.target[range(len(examples.inputs))])
         return {
             "val_node_accuracy": ((scores > 0) == (target > 0)).double().mean().item(),
             "val_loss": binary_cross_entropy_with_logits(scores, target).item(),
@@ -118,10 +122,32 @@ def registered() -> Iterator[None]:
     del ARCHITECTURES["nodes"], TASKS["find-names"]
 
 
-def test_a_task_that_scores_nodes_is_learned() -> None:
+def test_a_task_that_scores_nodes_is_learned_kept_and_asked(tmp_path: Path) -> None:
     trees = example_trees()
-    model = train(trees, [None] * len(trees), model="nodes", task="find-names")
+    model = train(trees, model="nodes", task="find-names", folder=tmp_path / "model")
     best = model.card["members"][0]["validation_node_accuracy"]
     assert best > 0.95
+    again = load(tmp_path / "model")
+    assert isinstance(again.engine, TorchEngine)
+    scores = again.engine.predict(again.read_trees(trees[:3]), FindNames())
+    kinds = [kind for tree in trees[:3] for kind in tree.kind_names()]
+    right = [
+        (score > 0) == ("identifier" in kind) for score, kind in zip(scores, kinds, strict=True)
+    ]
+    assert sum(right) > 0.95 * len(right)
     with pytest.raises(UsageError, match="trained for find-names and knows no classes"):
         classify(model, [])
+
+
+@pytest.mark.parametrize("setting", ["rename_probability=0.5", "rewrite_probability=0.5"])
+def test_its_targets_are_those_of_the_view_that_a_step_sees(setting: str) -> None:
+    preset = get_preset(model="nodes", task="find-names")
+    preset = apply_settings(preset, ["epochs=2", "nodes=kinds+tokens", setting])
+    model = train(example_trees(), preset=preset)
+    assert model.card["metrics"]["epochs"] == 2
+
+
+def test_the_help_lists_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command(["--help"], prog_name="train")
+    assert "classification|similarity|find-names" in capsys.readouterr().out.replace("\n", "")

@@ -10,7 +10,7 @@ from tests.conftest import EXAMPLES
 from tests.inference.examples import LABELS, small_model
 from treecaps.errors import Failure, UsageError
 from treecaps.inference import stream as module
-from treecaps.inference.classify import Candidate, Classification, answer_all, classify
+from treecaps.inference.classify import Candidate, Classification, classify, classify_units
 from treecaps.inference.units import CodeUnit
 from treecaps.syntax.program import Program
 
@@ -96,7 +96,7 @@ def test_of_an_empty_program_nothing_is_guessed() -> None:
     assert isinstance(last, Classification)
     assert last.guess in LABELS
     pieces = [CodeUnit(one.id, treecaps.parse_code(one.text, one.language)) for one in empty]
-    assert answer_all(model, pieces) == results
+    assert classify_units(model, pieces) == results
 
 
 def test_kinds_that_were_not_in_training_are_no_trouble() -> None:

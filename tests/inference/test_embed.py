@@ -89,5 +89,5 @@ def test_failures_pass_and_nothing_gives_nothing(tmp_path: Path) -> None:
 def test_other_models_have_no_vectors() -> None:
     preset = apply_settings(get_preset("default", "tbcnn"), ["epochs=1", "rename_probability=0"])
     model = train(example_trees()[::5], example_labels()[::5], preset=preset)
-    with pytest.raises(UsageError, match="only models of treecaps have vectors"):
+    with pytest.raises(UsageError, match="only the architecture treecaps has embeddings"):
         Embedder(model).embed_trees(example_trees()[:1])

@@ -64,7 +64,7 @@ def test_it_is_trained_kept_and_read(name: str, tmp_path: Path) -> None:
     assert metrics[-1]["loss"] < metrics[0]["loss"] or "svm" in name
     assert type(model.members[0]) is get_architecture(name).model
     again = TrainedModel.load(tmp_path / "model")
-    assert again.config.asked == preset.network
+    assert again.config.untrained == preset.network
     scores = model.scores(model.read_trees(trees))
     assert np.array_equal(again.scores(again.read_trees(trees)), scores)
     assert scores.min() >= 0

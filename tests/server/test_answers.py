@@ -22,7 +22,7 @@ from tests.server.conftest import (
     serving,
 )
 from treecaps.explanation.explanation import explain
-from treecaps.inference.classify import answer, answer_all
+from treecaps.inference.classify import classify_tree, classify_units
 from treecaps.inference.embed import Embedder
 from treecaps.inference.units import CodeUnit
 from treecaps.search.build import update_index
@@ -32,7 +32,7 @@ from treecaps.syntax.parse import parse_file
 
 def test_answers_are_those_of_the_command_line(server: Running) -> None:
     model, tree, body = small_model(), parse_file(GCD), program(GCD)
-    expected = answer(model, tree, str(GCD), 4).to_dict()
+    expected = classify_tree(model, tree, str(GCD), 4).to_dict()
     assert same(server.post("classify", {**body, "top": 4}).json(), expected)
     vector = Embedder(model).embed_trees([tree])[0]
     found = server.post("embed", body).json()
@@ -143,7 +143,7 @@ def test_many_at_once_get_the_answers_of_one_by_one(server: Running) -> None:
         assert status == 200
         tree = parse_file(path)
         if top:
-            assert same(one, answer(model, tree, str(path), top).to_dict())
+            assert same(one, classify_tree(model, tree, str(path), top).to_dict())
         else:
             vector = Embedder(model).embed_trees([tree])[0]
             np.testing.assert_allclose(one["vector"], vector, atol=2e-6)
@@ -159,16 +159,16 @@ def test_many_at_once_get_the_answers_of_one_by_one(server: Running) -> None:
 def test_one_look_at_many_is_a_look_at_each() -> None:
     model = small_model()
     pieces = [CodeUnit(str(path), parse_file(path)) for path in EXAMPLES]
-    together = answer_all(model, pieces)
+    together = classify_units(model, pieces)
     for piece, one in zip(pieces, together, strict=True):
-        assert same(one.to_dict(), answer(model, piece.tree, piece.id).to_dict())
+        assert same(one.to_dict(), classify_tree(model, piece.tree, piece.id).to_dict())
 
 
 def test_500_clients_at_once_all_get_answers(server: Running) -> None:
     async def ask_all() -> list[tuple[int, Any]]:
         return await asyncio.gather(*(server.ask("classify", program(GCD)) for _ in range(500)))
 
-    expected = answer(small_model(), parse_file(GCD), str(GCD)).to_dict()
+    expected = classify_tree(small_model(), parse_file(GCD), str(GCD)).to_dict()
     for status, found in asyncio.run(ask_all()):
         assert status == 200
         assert same(found, expected)

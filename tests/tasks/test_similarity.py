@@ -237,7 +237,7 @@ def test_programs_without_others_of_their_class_teach_and_tell_nothing(
 
 
 def test_only_treecaps_learns_similarity() -> None:
-    with pytest.raises(UsageError, match="only models of treecaps learn similarity"):
+    with pytest.raises(UsageError, match="only the architecture treecaps learns similarity"):
         get_preset("default", "tbcnn", "similarity")
     with pytest.raises(UsageError, match="there is no task 'search'"):
         get_preset("default", task="search")
@@ -248,5 +248,5 @@ def test_only_treecaps_learns_similarity() -> None:
     classifier = treecaps.TreeCapsClassifier(language="python", settings={"task": "similarity"})
     with pytest.raises(UsageError, match="there is no option 'task'"):
         classifier.fit(["x", "y"], ["a", "b"])
-    with pytest.raises(UsageError, match="only models of treecaps learn similarity"):
+    with pytest.raises(UsageError, match="only the architecture treecaps learns similarity"):
         replace(quick(), network=get_preset("default", "tbcnn").network)

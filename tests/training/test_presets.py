@@ -117,7 +117,7 @@ def test_numbers_beyond_all_bounds_are_refused(digits: int, sign: int) -> None:
         ("decay=linear", "cosine or none"),
         ("vectors=magic", "parent or coding or word2vec or random"),
         ("learning_rate=0", "above 0"),
-        ("token_rate=0", "above 0"),
+        ("token_lr_multiplier=0", "above 0"),
         ("learning_rate=nan", "a number"),
         ("learning_rate=inf", "a number"),
         ("epochs=0", "at least 1"),

@@ -294,7 +294,7 @@ def test_words_learn_slower_and_less_is_left_out_among_many_programs() -> None:
     found = [config.for_programs(count, 8)[1:] for count in (50, 2000, 10_000, 40_000)]
     expected = [(20, 0.5, 0.5), (20, 0.5, 0.5), (4, 0.18, 0.1), (2, 0.12, 0.025)]
     assert [pytest.approx(three) for three in expected] == found
-    asked = TrainingConfig(token_rate=7, window_dropout=0.3, token_capsule_dropout=0.2)
+    asked = TrainingConfig(token_lr_multiplier=7, window_dropout=0.3, token_capsule_dropout=0.2)
     assert asked.for_programs(40_000, 8)[1:] == (7, 0.3, 0.2)
 
 

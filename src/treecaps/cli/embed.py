@@ -48,13 +48,13 @@ def command(
     max_bytes: int,
     workers: int | None,
 ) -> int:
-    """Turn programs into vectors, the more alike the nearer.
+    """Compute embeddings of programs.
 
     FILE may be a file, a folder (all programs below it) or - for standard input, which needs
     --language. Vectors have length 1, so the product of two says how alike their programs are.
 
     JSON Lines and Parquet name the program, its function and the line with each vector; an array
-    has the vectors alone, a row for each in the same order. Programs that fail are told and left
+    has the embeddings alone, a row for each in the same order. Programs that fail are told and left
     out.
     """
     form = form or _format_of(out)
@@ -92,7 +92,7 @@ def command(
 
         write(good(), out or sys.stdout.buffer, form)
     if out:
-        note(f"wrote {made:,} vectors to {out}")
+        note(f"wrote {made:,} embeddings to {out}")
     return 1 if failed else 0
 
 

@@ -193,8 +193,8 @@ def _print_classes(scores: "Evaluation") -> None:
     columns = ("programs", "precision", "recall", "F1")
     table = new_table("class, worst first", *columns, numbers=columns)
     for score in sorted(scores.classes, key=lambda score: score.f1)[:_ROWS]:
-        figures = (f"{value:.2f}" for value in (score.precision, score.recall, score.f1))
-        add_row(table, score.label, f"{score.programs:,}", *figures)
+        metrics = (f"{value:.2f}" for value in (score.precision, score.recall, score.f1))
+        add_row(table, score.label, f"{score.programs:,}", *metrics)
     say_table(table, len(scores.classes) - _ROWS, "classes")
 
 

@@ -96,7 +96,7 @@ def _show(found: "Explanation") -> None:
 
     from treecaps.explanation.terminal import dimension_lines, to_lines
 
-    said = found.answer
+    said = found.classification
     verdict = said.label if said.known else f"{said.label}, perhaps {said.guess}"
     say(f"{said.id}: {verdict} {said.probability:.0%}; what adds to {found.label}:")
     lines = list(to_lines(found))

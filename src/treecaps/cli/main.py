@@ -31,7 +31,7 @@ COMMANDS = {
     "search": "Find code like a file, or like some of its lines, in an index.",
     "serve": "Answer over HTTP, and show a page in the browser.",
     "train": "Train networks for a task: classification or similarity.",
-    "vectors": "Learn vectors for the kinds of nodes, and look at them.",
+    "vectors": "Learn vectors for the kinds of nodes, and inspect them.",
 }
 
 ENTRY_POINTS = "treecaps.commands"

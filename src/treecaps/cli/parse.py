@@ -85,7 +85,7 @@ def command(
                 _write(svg, to_svg(result))
             if as_json:
                 found = {"edges": _edges(result)} if edges else {}
-                say_json({"path": path, **_figures(result), "tree": result.to_dict(), **found})
+                say_json({"path": path, **_facts(result), "tree": result.to_dict(), **found})
             elif len(inputs) > 1 and not in_full and not edges:
                 say(f"{path}: {_describe(result)}")
             else:
@@ -107,7 +107,7 @@ def _write(path: str, text: str) -> None:
         raise DataError(f"cannot write {path}: {describe_os_error(error)}") from None
 
 
-def _figures(tree: "Tree") -> dict[str, float]:
+def _facts(tree: "Tree") -> dict[str, float]:
     return {"nodes": len(tree), "errors": len(tree.errors), "error_share": tree.error_share}
 
 

@@ -14,7 +14,7 @@ from treecaps.errors import TreeCapsError
 from treecaps.text import to_one_line
 
 if TYPE_CHECKING:
-    from treecaps.rendering.reproduction import Figures
+    from treecaps.rendering.reproduction import Results
     from treecaps.reproduction.plan import Row, Table
     from treecaps.reproduction.run import Cell, Reproduction
 
@@ -105,11 +105,11 @@ def command(
 
 @dataclass
 class _Pages:
-    """The pages of a table, with all that is known of its figures.
+    """The pages of a table, with all that is known of its results.
 
     Args:
         table: The table.
-        rows: The models that are trained; others are shown if they have figures.
+        rows: The models that are trained; others are shown if they have results.
         out: The folder.
         name: The name of the files.
         quick: Whether this is to see that it works.
@@ -122,25 +122,25 @@ class _Pages:
     name: str
     quick: bool
     facts: dict[str, Any]
-    figures: "Figures" = field(default_factory=dict)
+    results: "Results" = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def add(self, cell: "Cell", found: dict[str, Any]) -> None:
         """Add the figures of a cell."""
-        self.figures.setdefault((cell.row.name, cell.column.name), []).append(found)
+        self.results.setdefault((cell.row.name, cell.column.name), []).append(found)
 
     def write(self) -> None:
         """Write the pages in place of older ones."""
         from treecaps.models.files import write_files
         from treecaps.rendering.reproduction import notes, to_html, to_markdown
 
-        known = {row for row, _ in self.figures}
+        known = {row for row, _ in self.results}
         shown = [row for row in self.table.rows if row in self.rows or row.name in known]
         remarks = notes(list(map(to_one_line, self.problems)), self.quick, self.facts)
         web = f"{self.name}.html"
         pages = {
-            f"{self.name}.md": to_markdown(self.table, shown, self.figures, remarks, web),
-            web: to_html(self.table, shown, self.figures, remarks),
+            f"{self.name}.md": to_markdown(self.table, shown, self.results, remarks, web),
+            web: to_html(self.table, shown, self.results, remarks),
         }
         write_files(self.out, {file: page.encode() for file, page in pages.items()})
 

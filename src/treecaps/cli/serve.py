@@ -53,7 +53,7 @@ _DEFAULTS = Limits()
     type=click.IntRange(min=1),
     default=_DEFAULTS.batch,
     show_default=True,
-    help="Look at so many programs together at most; 1 for one by one.",
+    help="Maximum batch size: how many programs run through the network together.",
 )
 @workers_option
 def command(

@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,7 @@ class _Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from treecaps.models.settings import show
+        from treecaps.tasks import get_task
         from treecaps.training.presets import get_preset, options
 
         rows = []
@@ -64,16 +65,14 @@ class _Command(click.Command):
             rows.append((name, f"{text}  [{show(value)}; paper: {show(other)}]"))
         with formatter.section("Names for --set"):
             formatter.write_dl(rows)
-        for task in _tasks()[1:]:
-            chosen = get_preset(task=task)
-            with formatter.section(f"Names for --set with --task {task}"):
-                formatter.write_dl(
-                    [
-                        (name, f"{text}  [{show(value)}]")
-                        for name, value, text in options(chosen)
-                        if hasattr(chosen.task, name)
-                    ]
-                )
+        for name in _tasks()[1:]:
+            own = [
+                (one.name, f"{one.metadata['help']}  [{show(one.default)}]")
+                for one in fields(get_task(name))
+            ]
+            if own:
+                with formatter.section(f"Names for --set with --task {name}"):
+                    formatter.write_dl(own)
         for model in _architectures()[1:]:
             preset = get_preset("default", model)
             with formatter.section(
@@ -106,7 +105,7 @@ class _Command(click.Command):
     type=LazyChoice(_tasks),
     default="classification",
     show_default=True,
-    help="What is learned: classes, or vectors that are near where classes agree.",
+    help="What is learned: classes, or embeddings that are near where classes agree.",
 )
 @click.option(
     "--model",
@@ -193,7 +192,7 @@ def command(
     as_json: bool,
     **parsing: Any,
 ) -> int:
-    """Train a classifier, or vectors of programs for search.
+    """Train a classifier, or embeddings for search.
 
     DATA is a folder with one sub-folder per class, a JSON Lines file (.jsonl, .jsonl.gz) with
     code and label, or a Parquet file with those columns.
@@ -237,17 +236,15 @@ def _choose_preset(
     name: str, model: str | None, task: str, init_from: Path | None, settings: tuple[str, ...]
 ) -> "tuple[Preset, TrainedModel | None]":
     """Return what to train and how, and the pretrained model to begin with."""
-    from treecaps.models.architectures import architecture_of
     from treecaps.models.trained import load
-    from treecaps.training.presets import apply_settings, get_preset
+    from treecaps.training.presets import apply_settings, fine_tuning_preset, get_preset
 
     first = load(init_from) if init_from else None
-    if first and model not in (None, architecture_of(first.config)):
-        raise UsageError(
-            f"--init-from {init_from} is no {model} but {architecture_of(first.config)}"
-        )
-    base = get_preset(name, model or "treecaps", task)
-    base = replace(base, network=first.config) if first else base
+    base = (
+        fine_tuning_preset(first.config, name, model, task)
+        if first
+        else get_preset(name, model or "treecaps", task)
+    )
     chosen = apply_settings(base, settings)
     if chosen.network != base.network and first:
         raise UsageError(
@@ -328,6 +325,6 @@ def _print(model: "TrainedModel", task: "Task", out: Path) -> None:
 
     folder = shlex.quote(str(out))
     if (out / REPORT).exists():  # not after an interrupt
-        say(f"look: {shlex.quote(str(out / REPORT))}")
+        say(f"report: {shlex.quote(str(out / REPORT))}")
     for word, line in zip(("next:", "     "), task.commands, strict=False):
         say(f"{word} {line.replace('MODEL', folder)}")

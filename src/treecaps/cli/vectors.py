@@ -15,7 +15,7 @@ _ROWS = 40
 
 @click.group("vectors")
 def command() -> None:
-    """Learn vectors for the kinds of nodes, and look at them."""
+    """Learn vectors for the kinds of nodes, and inspect them."""
 
 
 @command.command("learn")

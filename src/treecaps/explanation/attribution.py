@@ -58,7 +58,7 @@ def attribute(model: TrainedModel, tree: Tree, label: str, method: Method) -> Co
     for weight, member in zip(model.engine.weights, model.members, strict=True):
         if not isinstance(member, TreeCaps):
             name = architecture_of(model.config)
-            raise UsageError(f"only models of treecaps can be explained, and this is {name}")
+            raise UsageError(f"only the architecture treecaps can be explained, and this is {name}")
         total += weight * by(member, tree, model.vocabulary, number)
     return total
 

@@ -11,7 +11,7 @@ from treecaps.errors import DataError, Failure, UsageError
 from treecaps.explanation.attribution import Method, attribute, best_method
 from treecaps.explanation.perturbation import Dimension, perturb, strongest
 from treecaps.explanation.spreading import Contributions, to_tokens
-from treecaps.inference.classify import Classification, answer, is_empty
+from treecaps.inference.classify import Classification, classify_tree, is_empty
 from treecaps.inputs.bags import hash_leaves
 from treecaps.inputs.base import Floats
 from treecaps.inputs.distinct import Longs
@@ -48,7 +48,7 @@ class Explanation:
     """What of a program leads to a class.
 
     Args:
-        answer: What the model says of the program.
+        classification: What the model says of the program.
         label: The class that is explained.
         method: How.
         tree: The program.
@@ -58,7 +58,7 @@ class Explanation:
         dimensions: What the numbers of the code capsule stand for, where that is asked for.
     """
 
-    answer: Classification
+    classification: Classification
     label: str
     method: Method
     tree: Tree
@@ -69,12 +69,12 @@ class Explanation:
 
     def __repr__(self) -> str:
         facts = {"method": self.method, "nodes": len(self.tree)}
-        return short_repr(self, self.answer.id, self.label, **facts)
+        return short_repr(self, self.classification.id, self.label, **facts)
 
     def _repr_html_(self) -> str:
         from treecaps.explanation.terminal import to_markup
 
-        title = f"{self.answer.id}: {self.answer.label}; what adds to {self.label}:"
+        title = f"{self.classification.id}: {self.classification.label}; what adds to {self.label}:"
         return f"<p>{to_html(title)}</p>{to_markup(self)}"
 
     @property
@@ -97,7 +97,7 @@ class Explanation:
         chosen = sorted({0, *strongest, *named})
         above = _nearest_above(self.tree.parent.tolist(), set(chosen))
         return {
-            **self.answer.to_dict(),
+            **self.classification.to_dict(),
             "explained": self.label,
             "method": self.method,
             "lines": [round(float(value), 6) for value in self.lines],
@@ -173,7 +173,7 @@ def explain(
         raise UsageError(f"the model wants a tree by {model.frontend}, not by {program.frontend}")
     if is_empty(program):
         raise UsageError(f"{name} is empty: there is nothing to explain")
-    said = answer(model, program, name)
+    said = classify_tree(model, program, name)
     label = label or said.top[0].label
     method = method or best_method(model, program)
     nodes = attribute(model, program, label, method)

@@ -106,8 +106,8 @@ def classify(
         raise UsageError(f"cannot name {top} classes; name one or more")
     model = as_model(model)
     check_answers(model, "classes")
-    look = partial(_answer, model, top=top)
-    found = stream(model, programs, look, functions=functions, workers=workers, times=times)
+    predict = partial(_predict, model, top=top)
+    found = stream(model, programs, predict, functions=functions, workers=workers, times=times)
     return _classify(model, found)
 
 
@@ -119,16 +119,18 @@ def _classify(
             yield one if isinstance(one, Failure) else _classification(model, *one)
 
 
-def answer(model: TrainedModel, tree: Tree, name: str = "program", top: int = 3) -> Classification:
+def classify_tree(
+    model: TrainedModel, tree: Tree, name: str = "program", top: int = 3
+) -> Classification:
     """Tell the class of one program that is parsed."""
-    return answer_all(model, [CodeUnit(name, tree)], top)[0]
+    return classify_units(model, [CodeUnit(name, tree)], top)[0]
 
 
-def answer_all(
+def classify_units(
     model: TrainedModel, units: Sequence[CodeUnit], top: int = 3
 ) -> list[Classification]:
     """Tell the classes of programs that are parsed, or of functions, all in one go."""
-    found = _answer(model, model.read_trees([unit.tree for unit in units]), top)
+    found = _predict(model, model.read_trees([unit.tree for unit in units]), top)
     return [_classification(model, *one) for one in zip(units, found, strict=True)]
 
 
@@ -143,7 +145,7 @@ def _classification(
     return Classification(unit.id, label, known, *best[0], best, unit.function, unit.line)
 
 
-def _answer(model: TrainedModel, inputs: Input, top: int) -> list[tuple[Candidate, ...]]:
+def _predict(model: TrainedModel, inputs: Input, top: int) -> list[tuple[Candidate, ...]]:
     """Return the first classes of each tree."""
     lengths = model.scores(inputs)
     probabilities = model.calibration.probabilities(lengths)

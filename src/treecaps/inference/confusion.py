@@ -17,7 +17,7 @@ class Confusion(NamedTuple):
     counts: tuple[tuple[int, ...], ...]
 
 
-def count_answers(truth: Sequence[str], answers: Sequence[str]) -> Confusion:
+def count_predictions(truth: Sequence[str], answers: Sequence[str]) -> Confusion:
     """Count the answers to programs whose classes are known."""
     counts = Counter(zip(truth, answers, strict=True))
     labels = tuple(sorted({*truth, *answers}))

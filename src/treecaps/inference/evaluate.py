@@ -13,7 +13,7 @@ from treecaps.chunks import chunked
 from treecaps.data.corpus import Corpus
 from treecaps.data.summary import group_failures
 from treecaps.errors import DataError, UsageError
-from treecaps.inference.confusion import count_answers
+from treecaps.inference.confusion import count_predictions
 from treecaps.models.trained import ModelLike, as_model, spell_parser
 from treecaps.text import html_table, short_repr
 
@@ -127,6 +127,11 @@ def evaluate(model: ModelLike, corpus: Corpus, *, step: Step | None = None) -> E
         step: Called with the share done.
     """
     model = as_model(model)
+    if not isinstance(corpus, Corpus):
+        raise UsageError(
+            f"programs are evaluated as a corpus, not {type(corpus).__name__}: give"
+            " Corpus.build(path)"
+        )
     parsed_by = corpus.about["frontend"], corpus.about["comments"]
     if parsed_by != (model.frontend, model.comments):
         raise UsageError(
@@ -150,7 +155,7 @@ def evaluate(model: ModelLike, corpus: Corpus, *, step: Step | None = None) -> E
         if step:
             step(len(answers) / len(chosen))
     unknown = Counter(label for label in truth if label not in model.labels)
-    labels, confusion = count_answers(truth, answers)
+    labels, confusion = count_predictions(truth, answers)
     scores = precision_recall_fscore_support(truth, answers, labels=labels, zero_division=0)
     classes = tuple(
         ClassScore(label, float(precision), float(recall), float(f1), int(programs))

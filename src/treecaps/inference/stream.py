@@ -28,7 +28,7 @@ _Found = TypeVar("_Found")
 def stream(
     model: TrainedModel,
     programs: Iterable[Program | Failure | str | Path],
-    look: Callable[[Input], Sequence[_Found]],
+    predict: Callable[[Input], Sequence[_Found]],
     *,
     functions: bool = False,
     workers: int | None = None,
@@ -39,21 +39,21 @@ def stream(
     Args:
         model: What shares the trees.
         programs: Programs, or files to read; failures pass through.
-        look: Finds something for each program.
-        functions: Whether to look at each function of a program, not at the whole.
+        predict: Finds something for each program.
+        functions: Whether to predict at each function of a program, not at the whole.
         workers: How many processes parse; as many as there are cores by default.
         times: Is told the seconds spent so far on ``parsing`` (waiting for trees) and ``network``.
     """
     if isinstance(programs, str | bytes | Path | Program | Failure):
         raise UsageError("many programs are taken; give a list, even for one: [program]")
     clock = _Clock({} if times is None else times)
-    return _stream(model, programs, look, functions, workers or os.cpu_count() or 1, clock)
+    return _stream(model, programs, predict, functions, workers or os.cpu_count() or 1, clock)
 
 
 def _stream(
     model: TrainedModel,
     programs: Iterable[Program | Failure | str | Path],
-    look: Callable[[Input], Sequence[_Found]],
+    predict: Callable[[Input], Sequence[_Found]],
     functions: bool,
     workers: int,
     clock: "_Clock",
@@ -91,7 +91,7 @@ def _stream(
         for units, numbers, inputs, complete in prepared:
             clock.start("network")
             if numbers:
-                found.update(zip(numbers, look(inputs), strict=True))
+                found.update(zip(numbers, predict(inputs), strict=True))
             if complete:
                 clock.start(None)
                 for number, unit in enumerate(units):

@@ -81,7 +81,7 @@ def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
     parts = ["# A treecaps model"]
     if use := card.get("use"):
         commands = "\n".join(map(_plain, use["commands"])).replace("MODEL", ".")
-        parts += [_plain(use["summary"]), f"```sh\n{commands}\n```"]
+        parts += [_plain(use["summary"]), *([f"```sh\n{commands}\n```"] if commands else [])]
     if labels:
         more = ", ..." if len(labels) > _CLASSES else "."
         parts += ["Classes: " + ", ".join(map(_cell, labels[:_CLASSES])) + more]

@@ -24,7 +24,7 @@ class ModelConfig:
         return False
 
     @property
-    def asked(self) -> "ModelConfig":
+    def untrained(self) -> "ModelConfig":
         """The configuration as it was before training, if that added to it."""
         return self
 

@@ -32,6 +32,10 @@ class Engine(Protocol):
     def weights(self) -> tuple[float, ...]:
         """How much each member of the ensemble counts: not negative, 1 in all."""
 
+    @property
+    def outputs(self) -> int:
+        """How many outputs the head of each model has: one for each class, if there are any."""
+
     def read_trees(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Input:
         """Return programs in the form that the models read."""
 
@@ -47,7 +51,7 @@ class Engine(Protocol):
 
 BuildEngine = Callable[[ModelConfig, Sequence[float], Vocabulary, int, Arrays], Engine]
 """Makes an engine of a configuration, the weights of the members, the vocabulary, the number of
-classes and the weights. It raises ``UsageError`` if there can be no such model, and ``ValueError``
+outputs and the arrays. It raises ``UsageError`` if there can be no such model, and ``ValueError``
 if the arrays are not those of one."""
 
 

@@ -22,6 +22,7 @@ from treecaps.models.card import describe, is_card, upgrade_card
 from treecaps.models.config import ModelConfig
 from treecaps.models.engine import Arrays, BuildEngine, Engine
 from treecaps.models.files import parse_json, read_file, to_json_bytes, write_files
+from treecaps.models.options import MAX_INT
 from treecaps.models.settings import of_json, to_json
 from treecaps.syntax.frontends import FRONTENDS
 
@@ -88,6 +89,7 @@ def write_model(
         "task": model.task,
         "model": architecture_of(network),
         "network": to_json(network),
+        "outputs": model.engine.outputs,
         "weights": list(model.engine.weights),
         "frontend": model.frontend,
         "comments": model.comments,
@@ -123,7 +125,9 @@ def read_model(folder: Path, build: BuildEngine) -> StoredModel:
     try:
         network: ModelConfig = of_json(ARCHITECTURES[config["model"]].config, config["network"])
         arrays = _load_arrays(contents[TENSORS])
-        engine = build(network, config["weights"], vocabulary, len(labels), arrays)
+        # Models of the first versions have an output for each class.
+        outputs = config.get("outputs", len(labels))
+        engine = build(network, config["weights"], vocabulary, outputs, arrays)
     except UsageError as error:
         raise ModelError(f"{folder / CONFIG} is damaged: {error}; {_AGAIN}") from None
     except ValueError as error:
@@ -166,6 +170,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
         (isinstance(made_by, str), "treecaps"),
         (isinstance(config.get("task", ""), str), "task"),
         (isinstance(config.get("network"), dict), "network"),
+        (_is_count(config.get("outputs", 0)), "outputs"),
         (_are_weights(config.get("weights")), "weights"),
         (config.get("frontend") in FRONTENDS, "frontend"),
         (isinstance(config.get("comments"), bool), "comments"),
@@ -207,6 +212,10 @@ def _are_weights(weights: Any) -> bool:
         and all(isinstance(weight, float) and weight >= 0 for weight in weights)
         and math.isclose(sum(weights), 1, abs_tol=1e-6)
     )
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= MAX_INT
 
 
 def _check_labels(content: bytes, path: Path) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ class GGNNConfig(NetworkConfig):
     """What a GGNN is made of."""
 
     hidden: int = option(64, "the size of a node's state")
-    steps: int = option(4, "how often nodes hear of their neighbours", le=1000)
+    steps: int = option(4, "message-passing steps", le=1000)
     dropout: float = option(0.0, "share of a program's vector left out in training", ge=0, lt=1)
 
 
@@ -80,17 +80,17 @@ class GGNN(Network):
         return Logits.of(self.output(self.dropout(sums / sizes.sqrt())))
 
     def propagate(self, states: Tensor, graphs: GraphTensors[Tensor]) -> Tensor:
-        """Return what nodes, ``[N, size]``, make of all that they hear in a few steps."""
+        """Return the states of nodes ``[N, size]`` after a few steps of message passing."""
         for _ in range(self.config.steps):
             states = self.cell(self._messages(states, graphs), states)
         return states
 
     def _messages(self, states: Tensor, graphs: GraphTensors[Tensor]) -> Tensor:
-        """Return what nodes hear, ``[N, size]``."""
-        heard = torch.zeros_like(states)
+        """Return the messages that reach each node, ``[N, size]``."""
+        messages = torch.zeros_like(states)
         for number, (source, target) in enumerate(graphs.edges):
             if len(source):
                 there, back = self.edges[2 * number], self.edges[2 * number + 1]
-                heard.index_add_(0, target, states.index_select(0, source) @ there)
-                heard.index_add_(0, source, states.index_select(0, target) @ back)
-        return heard
+                messages.index_add_(0, target, states.index_select(0, source) @ there)
+                messages.index_add_(0, source, states.index_select(0, target) @ back)
+        return messages

@@ -11,11 +11,11 @@ from torch.nn import functional
 
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.inputs.bags import Bags, BagTensors, Feature
+from treecaps.inputs.distinct import Longs
 from treecaps.models.config import ModelConfig
 from treecaps.models.network import Logits, Model
 from treecaps.models.options import option
 from treecaps.models.registry import Recommended, register_architecture
-from treecaps.nn.tensors import to_numpy
 from treecaps.syntax.tree import Tree
 
 
@@ -25,8 +25,8 @@ class LinearConfig(ModelConfig):
 
     FEATURE: ClassVar[Feature]
 
-    penalty: float = option(1.0, "C, what mistakes cost beside large weights")
-    features: int = option(0, "how many features are known; found in training", ge=0, le=1 << 40)
+    penalty: float = option(1.0, "C, the inverse of the regularisation strength", gt=0)
+    features: int = option(0, "how many features are known", ge=0, le=1 << 40, learned=True)
 
     @property
     def sees_names(self) -> bool:
@@ -34,7 +34,7 @@ class LinearConfig(ModelConfig):
         return self.FEATURE == "tokens"
 
     @property
-    def asked(self) -> "LinearConfig":
+    def untrained(self) -> "LinearConfig":
         """The configuration before features were found."""
         return replace(self, features=0)
 
@@ -83,6 +83,11 @@ class LinearSVM(Model):
         self.bias = nn.Parameter(torch.zeros(classes))
         self._resize(config.features)
 
+    def extra_repr(self) -> str:
+        """Return the sizes that ``print`` shows."""
+        features, classes = self.weight.shape
+        return f"{features} features -> {classes}"
+
     def _resize(self, features: int) -> None:
         """Make room for so many features."""
         self.config = replace(self.config, features=features)
@@ -120,7 +125,7 @@ class LinearSVM(Model):
         return place, values, sizes.cumsum(0) - sizes
 
     @torch.no_grad()
-    def fit(self, inputs: Bags, label: Tensor) -> None:  # type: ignore[override]
+    def fit(self, inputs: Bags, label: Longs) -> None:  # type: ignore[override]
         """Fit planes to programs with classes ``[B]``."""
         from scipy.sparse import csr_matrix
         from sklearn.feature_extraction.text import TfidfTransformer
@@ -131,7 +136,7 @@ class LinearSVM(Model):
         counts = csr_matrix((inputs.count.astype(np.float64), place, inputs.offsets), shape)
         weigh = TfidfTransformer(sublinear_tf=True)
         machine: Any = LinearSVC(C=self.config.penalty, random_state=0).fit(
-            weigh.fit_transform(counts), to_numpy(label)
+            weigh.fit_transform(counts), label
         )
         weight, bias = machine.coef_, machine.intercept_
         if len(weight) == 1:  # of two classes, one plane lies between them

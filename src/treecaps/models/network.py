@@ -11,6 +11,7 @@ from torch.nn import functional
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
 from treecaps.inputs.base import Input
+from treecaps.inputs.distinct import Longs
 from treecaps.inputs.symbols import SymbolTensors
 from treecaps.models.config import ModelConfig, NetworkConfig
 from treecaps.nn.weights import new_weight
@@ -77,7 +78,7 @@ class Model(nn.Module):
 
     def embed(self, batch: Any) -> Tensor:
         """Return a vector ``[B, E]`` for each program, the more alike the nearer."""
-        raise UsageError("only models of treecaps have vectors of programs")
+        raise UsageError("only the architecture treecaps has embeddings; train a model of that")
 
     def represent(self, batch: Any) -> Tensor:
         """Return a vector ``[B, E]`` for each program, as its head sees it: the scores."""
@@ -89,7 +90,7 @@ class Model(nn.Module):
         assert isinstance(output, Logits)
         return functional.cross_entropy(output.logits, label)
 
-    def fit(self, inputs: Input, label: Tensor) -> None:
+    def fit(self, inputs: Input, label: Longs) -> None:
         """Fit the model to programs with classes ``[B]`` at once, if it has a closed form."""
         raise NotImplementedError
 

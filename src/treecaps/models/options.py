@@ -44,6 +44,7 @@ def option(
     gt: float | None = None,
     le: float | None = None,
     lt: float | None = None,
+    learned: bool = False,
 ) -> Any:
     """Make a field of a configuration.
 
@@ -54,8 +55,10 @@ def option(
         gt: A value that it must be above.
         le: The greatest value; of a whole number a million by default.
         lt: A value that it must be below.
+        learned: Whether training finds it, so that nobody sets it.
     """
-    return field(default=default, metadata={"help": text, "bounds": Bounds(ge, gt, le, lt)})
+    bounds = Bounds(ge, gt, le, lt)
+    return field(default=default, metadata={"help": text, "bounds": bounds, "learned": learned})
 
 
 def check_bounds(config: Any) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from treecaps.errors import UsageError
 from treecaps.models.config import ModelConfig
 from treecaps.models.network import Model
 
@@ -38,7 +39,7 @@ class Architecture(NamedTuple):
 RECOMMENDED_TRAINING: Mapping[str, Any] = {
     "epochs": None,
     "learning_rate": 3e-3,
-    "token_rate": 5.0,
+    "token_lr_multiplier": 5.0,
     "vectors": "random",
     "rename_probability": 0.5,
 }
@@ -58,9 +59,14 @@ def register_architecture(name: str, **presets: Recommended) -> Callable[[_Model
         name: What it is called.
         presets: Recommended hyperparameters; one is called ``default``.
     """
+    if "default" not in presets:
+        raise UsageError(f"the architecture {name} needs a preset called default")
+    config = type(presets["default"].network)
+    for other, one in ARCHITECTURES.items():
+        if one.config is config and other != name:
+            raise UsageError(f"{config.__name__} is the configuration of {other}; {name} needs one")
 
     def register(model: _Model) -> _Model:
-        config = type(presets["default"].network)
         ARCHITECTURES[name] = Architecture(config, model, presets)
         return model
 

@@ -109,12 +109,19 @@ def of_json(config: type[Config], values: Mapping[str, Any]) -> Config:
     return config(**made)
 
 
-def unknown_name(name: str, names: Iterable[str]) -> UsageError:
-    """Return the error that there is no option of a name, with those that look like it."""
+def unknown_name(name: str, names: Iterable[str], of: str = "") -> UsageError:
+    """Return the error that there is no option of a name, with those that look like it.
+
+    Args:
+        name: What was given.
+        names: The options that there are.
+        of: What they are options of.
+    """
     names = list(names)
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"do you mean {' or '.join(close)}?" if close else f"there are {', '.join(names)}"
-    return UsageError(f"there is no option {name!r}; {hint}")
+    where = f" of {of}" if of else ""
+    return UsageError(f"there is no option {name!r}{where}; {hint}")
 
 
 def _inner(kind: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -20,18 +20,25 @@ from treecaps.nn.tensors import to_numpy, to_tensors
 from treecaps.syntax.tree import Tree
 
 
+class HasOutputs(Protocol):
+    """A task, as far as an engine is concerned."""
+
+    def outputs(self, model: Model, batch: Any) -> Tensor:
+        """Return what the model is for."""
+
+
 class TorchEngine:
     """An engine on PyTorch, on the device that the models are on.
 
     Args:
         members: The models of an ensemble, all of one configuration.
         weights: How much each counts: not negative, 1 in all.
-        classes: How many classes there are.
+        outputs: How many outputs the head of each has.
     """
 
-    def __init__(self, members: Sequence[Model], weights: Sequence[float], classes: int) -> None:
+    def __init__(self, members: Sequence[Model], weights: Sequence[float], outputs: int) -> None:
         self.members, self.weights = tuple(members), tuple(weights)
-        self.classes = classes
+        self.outputs = outputs
         for member in self.members:
             member.eval()
 
@@ -58,11 +65,11 @@ class TorchEngine:
             ]
             return sum(found[1:], found[0])
 
-        return self._run(inputs, score, self.classes)
+        return self._run(inputs, score, self.outputs)
 
     def member_scores(self, inputs: Input) -> Floats:
         """Return the scores of each member by itself, ``[members, B, classes]``."""
-        alone = [TorchEngine([member], [1.0], self.classes) for member in self.members]
+        alone = [TorchEngine([member], [1.0], self.outputs) for member in self.members]
         return np.stack([one.scores(inputs) for one in alone])
 
     def embed(self, inputs: Input) -> Floats:
@@ -81,6 +88,15 @@ class TorchEngine:
         """Return what the strongest member's head makes of programs, ``[B, E]``."""
         return self._run(inputs, self.strongest.represent, 0)
 
+    def predict(self, inputs: Input, task: HasOutputs) -> Floats:
+        """Return what a task asks of the models: the members' weighted mean of its outputs."""
+
+        def predict(batch: Any) -> Tensor:
+            found = [weight * task.outputs(member, batch) for weight, member in self._counting]
+            return sum(found[1:], found[0])
+
+        return self._run(inputs, predict, 0)
+
     def arrays(self) -> Arrays:
         """Return all weights."""
         return {
@@ -95,7 +111,7 @@ class TorchEngine:
         config: ModelConfig,
         weights: Sequence[float],
         vocabulary: Vocabulary,
-        classes: int,
+        outputs: int,
         arrays: Arrays,
     ) -> "TorchEngine":
         """Make an engine of the weights of trained models, as ``BuildEngine`` says."""
@@ -105,7 +121,7 @@ class TorchEngine:
             # On the meta device a model has shapes but no numbers: a wrong size costs nothing.
             try:
                 with torch.device("meta"):
-                    member = new_model(config, len(vocabulary), classes, len(vocabulary.tokens))
+                    member = new_model(config, len(vocabulary), outputs, len(vocabulary.tokens))
             except (ArithmeticError, RuntimeError, ValueError, TypeError) as error:
                 raise UsageError(f"its network cannot be built: {error}") from None
             state = {
@@ -116,7 +132,7 @@ class TorchEngine:
             members.append(member)
         if left:
             raise ValueError(f"{next(iter(left))} does not belong there")
-        return cls(members, weights, classes)
+        return cls(members, weights, outputs)
 
     @property
     def _counting(self) -> list[tuple[float, Model]]:

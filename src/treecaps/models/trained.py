@@ -207,6 +207,10 @@ def load(name: str | Path, *, engine: BuildEngine | None = None) -> TrainedModel
         name: The folder, or the name.
         engine: Makes what runs the networks; by default an engine on PyTorch.
     """
+    if not isinstance(name, str | Path):
+        raise UsageError(f"a model is loaded by its folder or its name, not {type(name).__name__}")
+    if engine is not None and not callable(engine):
+        raise UsageError("engine is a function that builds an engine, such as TorchEngine.build")
     return TrainedModel.load(find_model(name), engine=engine)
 
 

@@ -23,9 +23,9 @@ def contrastive_loss(vectors: Tensor, label: Tensor, temperature: float) -> Tens
     itself = torch.eye(len(label), dtype=torch.bool, device=label.device)
     # An infinite one would leave no number where a program is all there is.
     least = torch.finfo(unit.dtype).min
-    alike = (unit @ unit.T / temperature).masked_fill(itself, least)
-    chance = alike.log_softmax(1).masked_fill(itself, 0.0)
+    similarity = (unit @ unit.T / temperature).masked_fill(itself, least)
+    log_probability = similarity.log_softmax(1).masked_fill(itself, 0.0)
     same = (label.unsqueeze(1) == label) & ~itself
     others = same.sum(1)
-    mean = (chance * same).sum(1) / others.clamp(min=1)
+    mean = (log_probability * same).sum(1) / others.clamp(min=1)
     return -mean.sum() / (others > 0).sum().clamp(min=1)

@@ -31,16 +31,16 @@ def map_at_r(vectors: Tensor, label: Tensor) -> float | None:
     return every.mean().item() if len(every) else None
 
 
-def average_precision(alike: Tensor, rows: Tensor, label: Tensor) -> Tensor:
+def average_precision(similarity: Tensor, rows: Tensor, label: Tensor) -> Tensor:
     r"""Return the average precision at R (Musgrave et al. 2020) of some of B programs.
 
     .. math:: \frac{1}{R} \sum_{k=1}^{R} \mathrm{precision}(k)\, \mathrm{right}(k)
 
     where R others are of the class of a program, precision(k) is the share of those among the k
-    programs most alike, and right(k) is 1 if the k-th is one of them and else 0.
+    most similar programs, and right(k) is 1 if the k-th is one of them and else 0.
 
     Args:
-        alike: ``[n, B]``, how alike each of the programs is to all.
+        similarity: ``[n, B]``, how similar each of the programs is to all.
         rows: ``[n]``, which programs they are.
         label: ``[B]``, from 0.
 
@@ -49,9 +49,9 @@ def average_precision(alike: Tensor, rows: Tensor, label: Tensor) -> Tensor:
     """
     every = torch.bincount(label)[label] - 1
     others = every[rows]
-    alike = alike.scatter(1, rows.unsqueeze(1), -torch.inf)
+    similarity = similarity.scatter(1, rows.unsqueeze(1), -torch.inf)
     rank = torch.arange(1, int(every.max()) + 1, device=label.device)
-    nearest = alike.topk(len(rank), 1).indices
+    nearest = similarity.topk(len(rank), 1).indices
     right = (label[nearest] == label[rows].unsqueeze(1)) & (rank <= others.unsqueeze(1))
     precision = right.cumsum(1).double() / rank
     return ((precision * right).sum(1) / others)[others > 0]

@@ -176,9 +176,9 @@ class _Route(torch.autograd.Function):
         for chunk in _chunks(window, ctx.bounds, capsules[0].numel()):
             units = capsules.index_select(0, chunk.window)
             target = differences[chunk.programs].index_select(0, chunk.owner)
-            slope = gradient[chunk.programs].index_select(0, chunk.owner)
+            grad = gradient[chunk.programs].index_select(0, chunk.owner)
             coupling = _coupling(units, differences, present, chunk)
-            pull = products(units, slope)
+            pull = products(units, grad)
             mean = (coupling * pull).sum(1, keepdim=True)
             if for_weights is not None:
                 found = mean.squeeze(1)
@@ -187,7 +187,7 @@ class _Route(torch.autograd.Function):
                 )
             coupling *= weights[chunk.rows].unsqueeze(1)
             pull.sub_(mean).mul_(coupling)
-            for_units = _spread(coupling, slope).add_(_spread(pull, target))
+            for_units = _spread(coupling, grad).add_(_spread(pull, target))
             for_differences[chunk.programs] += segment_sums(
                 _weighted(pull, units, groups), chunk.begins
             )

@@ -10,7 +10,7 @@ from treecaps.nn.squash import SquashForm, squash
 from treecaps.nn.weights import normal_
 
 _LEAST_PROGRAMS = 6
-"""What fewer programs have serves to learn these by heart; blind ones count by themselves."""
+"""On what fewer programs have, the network overfits; blind ones count by themselves."""
 _UNUSED = torch.iinfo(torch.long).max
 
 

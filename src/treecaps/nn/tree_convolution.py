@@ -79,8 +79,8 @@ class _Tanh(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         (found,) = ctx.saved_tensors
-        slope: Tensor = torch.ops.aten.tanh_backward(gradients[0], found)
-        return slope
+        grad: Tensor = torch.ops.aten.tanh_backward(gradients[0], found)
+        return grad
 
 
 def _bag(vectors: Tensor, member: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:

@@ -91,7 +91,7 @@ class _Node:
 
 def to_html(explanation: Explanation) -> str:
     """Return the page: the answer, the source as a heat map beside the tree, the routes."""
-    said = explanation.answer
+    said = explanation.classification
     verdict = said.label if said.known else f"{said.label}, perhaps {said.guess}"
     return render(
         "explanation",

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from treecaps.explanation.explanation import explain
-from treecaps.inference.confusion import count_answers
+from treecaps.inference.confusion import count_predictions
 from treecaps.inputs.base import Floats
 from treecaps.models.torch_engine import TorchEngine
 from treecaps.models.treecaps import TreeCaps
@@ -147,7 +147,9 @@ class _Report(TrainingFacts):
             for right, guess in zip(self.label.tolist(), self.guess, strict=True)
             if right >= 0
         ]
-        return to_svg(count_answers([right for right, _ in known], [guess for _, guess in known]))
+        return to_svg(
+            count_predictions([right for right, _ in known], [guess for _, guess in known])
+        )
 
     @property
     def _wrong(self) -> list[int]:

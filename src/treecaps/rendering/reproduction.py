@@ -10,13 +10,13 @@ from treecaps.rendering.confusion import to_svg
 from treecaps.rendering.page import render
 from treecaps.reproduction.plan import Column, Row, Table
 
-Figures = dict[tuple[str, str], list[dict[str, Any]]]
-"""By row and data set, the figures of each seed."""
+Results = dict[tuple[str, str], list[dict[str, Any]]]
+"""By row and data set, the results of each seed."""
 
 
-def cells(row: Row, column: Column, figures: Figures) -> list[str]:
+def cells(row: Row, column: Column, results: Results) -> list[str]:
     """Return what stands in a cell: as is and blind, in the paper, seconds, memory, parameters."""
-    found = figures.get((row.name, column.name))
+    found = results.get((row.name, column.name))
     printed = row.printed.get(column.name, "-")
     if not found:
         return ["-", "-", printed, "-", "-", "-"]
@@ -32,9 +32,9 @@ def cells(row: Row, column: Column, figures: Figures) -> list[str]:
     ]
 
 
-def count_programs(column: Column, figures: Figures) -> str:
+def count_programs(column: Column, results: Results) -> str:
     """Say how many programs there are, and how many could not be used."""
-    found = [each[0] for (_, name), each in figures.items() if name == column.name]
+    found = [each[0] for (_, name), each in results.items() if name == column.name]
     if not found:
         return "Nothing is finished yet."
     one = max(found, key=lambda each: each["train_failed"] + each["failed"])
@@ -71,34 +71,34 @@ def notes(failed: Sequence[str], quick: bool, facts: dict[str, Any]) -> list[str
 
 
 def to_markdown(
-    table: Table, rows: Sequence[Row], figures: Figures, remarks: list[str], web: str
+    table: Table, rows: Sequence[Row], results: Results, remarks: list[str], web: str
 ) -> str:
     """Return the page as Markdown, with a link to the other."""
     parts = [f"# {table.title}", *remarks]
     parts.append(f"Charts, learning curves and confusion matrices are in [{web}]({web}).")
     for column in table.columns:
         lines = [_HEAD, ["---"] * len(_HEAD)]
-        lines += [[row.title, *cells(row, column, figures)] for row in rows]
+        lines += [[row.title, *cells(row, column, results)] for row in rows]
         text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        parts += [f"## {column.title}: {column.name}", count_programs(column, figures), text]
+        parts += [f"## {column.title}: {column.name}", count_programs(column, results), text]
     return "\n\n".join(parts) + "\n"
 
 
-def to_html(table: Table, rows: Sequence[Row], figures: Figures, remarks: list[str]) -> str:
+def to_html(table: Table, rows: Sequence[Row], results: Results, remarks: list[str]) -> str:
     """Return the page as HTML: tables, bars, learning curves and confusion."""
     return render(
         "reproduction",
         title=table.title,
         remarks=remarks,
         head=_HEAD,
-        columns=[_column(column, rows, figures) for column in table.columns],
+        columns=[_column(column, rows, results) for column in table.columns],
     )
 
 
-def _column(column: Column, rows: Sequence[Row], figures: Figures) -> dict[str, Any]:
+def _column(column: Column, rows: Sequence[Row], results: Results) -> dict[str, Any]:
     """Return what the page shows of a data set."""
-    trained = [row for row in rows if (row.name, column.name) in figures]
-    found = {row.title: figures[row.name, column.name] for row in trained}
+    trained = [row for row in rows if (row.name, column.name) in results]
+    found = {row.title: results[row.name, column.name] for row in trained}
     printed = {
         row.title: float(row.printed[column.name].split()[0]) / 100
         for row in trained
@@ -110,8 +110,8 @@ def _column(column: Column, rows: Sequence[Row], figures: Figures) -> dict[str, 
     )
     return {
         "title": f"{column.title}: {column.name}",
-        "programs": count_programs(column, figures),
-        "rows": [(row.title, *cells(row, column, figures)) for row in rows],
+        "programs": count_programs(column, results),
+        "rows": [(row.title, *cells(row, column, results)) for row in rows],
         "accuracy": charts.bars(means, printed),
         "blind": charts.bars(blind, {}),
         "curves": charts.curves({name: each[0]["validation"] for name, each in found.items()}),

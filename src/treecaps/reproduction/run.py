@@ -53,7 +53,7 @@ def list_cells(rows: Sequence[Row], columns: Sequence[Column], seeds: Sequence[i
     return [Cell(row, column, seed) for column in columns for row in rows for seed in seeds]
 
 
-Figures = dict[str, Any]
+Metrics = dict[str, Any]
 Tell = Callable[[float, str], None]
 """Called with the share of all that is done, and what is being done."""
 
@@ -89,8 +89,8 @@ class Reproduction:
 
     def run(
         self, cells: Sequence[Cell], tell: Tell
-    ) -> Iterator[tuple[Cell, Figures | TreeCapsError]]:
-        """Yield the figures of each cell, or what went wrong with it; the others go on.
+    ) -> Iterator[tuple[Cell, Metrics | TreeCapsError]]:
+        """Yield the metrics of each cell, or what went wrong with it; the others go on.
 
         What was finished before is read, not trained again.
         """
@@ -99,8 +99,8 @@ class Reproduction:
         for number, cell in enumerate(cells):
             before, weight = sum(weights[:number]) / sum(weights), weights[number] / sum(weights)
             try:
-                figures = self.kept(cell)
-                if figures is None:
+                metrics = self.kept(cell)
+                if metrics is None:
                     if not warm:
                         _warm_up()
                         warm = True
@@ -115,22 +115,22 @@ class Reproduction:
                         done = before + weight * progress.share
                         tell(done, f"{name}, epoch {progress.epoch}/{progress.epochs}")
 
-                    figures = self._train(cell, on_step)
+                    metrics = self._train(cell, on_step)
                     asked = self._asked(cell)
-                    content = to_json_bytes({"asked": asked, **figures})
+                    content = to_json_bytes({"asked": asked, **metrics})
                     write_files(self.out / "cells", {self._file(cell): content})
             except TreeCapsError as error:
                 yield cell, error
             else:
-                yield cell, figures
+                yield cell, metrics
 
-    def kept(self, cell: Cell) -> Figures | None:
-        """Return the figures of a cell that was finished before, for the very same."""
+    def kept(self, cell: Cell) -> Metrics | None:
+        """Return the metrics of a cell that was finished before, for the very same."""
         try:
-            figures: Figures = json.loads((self.out / "cells" / self._file(cell)).read_bytes())
+            metrics: Metrics = json.loads((self.out / "cells" / self._file(cell)).read_bytes())
         except (OSError, ValueError):
             return None
-        return figures if figures.get("asked") == self._asked(cell) else None
+        return metrics if metrics.get("asked") == self._asked(cell) else None
 
     def _file(self, cell: Cell) -> str:
         return f"{cell.name}-{self._digest(cell)}.json"
@@ -139,7 +139,7 @@ class Reproduction:
         return digest(to_json_bytes(self._asked(cell)))[:8]
 
     def _asked(self, cell: Cell) -> dict[str, Any]:
-        """Return all that figures depend on."""
+        """Return all that metrics depend on."""
         row, preset = cell.row, self._preset(cell.row)
         return {
             "model": row.model,
@@ -184,7 +184,7 @@ class Reproduction:
         )
         memory = peak() - before if before else None  # not every system tells
         history = json.loads((folder / "history.json").read_bytes())["members"]
-        figures: dict[str, Any] = {
+        metrics: dict[str, Any] = {
             "train_programs": len(learn),
             "train_failed": len(learn.failures),
             # All of it, also what was trained before it was cut off.
@@ -196,14 +196,14 @@ class Reproduction:
         }
         for kind, blind in (("", False), ("_blind", True)):
             scored = evaluate(model, self._load(cell.column, "test", frontend, blind=blind))
-            figures |= {
+            metrics |= {
                 f"accuracy{kind}": scored.accuracy,
                 f"programs{kind}": scored.programs,
                 f"failed{kind}": scored.failed,
             }
             if not blind:
-                figures |= {"labels": scored.labels, "confusion": scored.confusion}
-        return figures
+                metrics |= {"labels": scored.labels, "confusion": scored.confusion}
+        return metrics
 
     def _load(self, column: Column, part: str, frontend: str, *, blind: bool = False) -> Corpus:
         place = self._find(column, part)

@@ -172,7 +172,7 @@ def _add_rest(app: FastAPI, engine: Engine, metrics: Metrics, name: str) -> None
 
     @app.get("/metrics", response_class=Response, tags=["server"])
     async def tell_metrics() -> Response:
-        """Tell figures in Prometheus' text format."""
+        """Return metrics in Prometheus' text format."""
         return Response(metrics.to_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

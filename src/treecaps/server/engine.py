@@ -11,7 +11,7 @@ import numpy as np
 from treecaps.errors import Failure, UsageError
 from treecaps.explanation.attribution import MOST_NODES, Method
 from treecaps.explanation.explanation import explain
-from treecaps.inference.classify import Classification, answer_all, is_empty
+from treecaps.inference.classify import Classification, classify_units, is_empty
 from treecaps.inference.embed import Embedder, Embedding
 from treecaps.inference.units import CodeUnit
 from treecaps.models.trained import TrainedModel
@@ -62,7 +62,7 @@ class Engine:
         self._parsers = Parsers(
             model.frontend, model.comments, limits.max_nodes, limits.workers, limits.seconds
         )
-        self._network = Batcher(self._look, limits.batch, _nodes)
+        self._network = Batcher(self._predict, limits.batch, _nodes)
         # An explanation takes as long as many answers, which need not wait for it.
         self._explainer = Batcher(self._explain, 1)
 
@@ -157,8 +157,8 @@ class Engine:
             raise refuse(found)
         return found
 
-    def _look(self, jobs: Sequence[_Job]) -> list[Any]:
-        """Answer all jobs with one look of the network for classes and one for vectors."""
+    def _predict(self, jobs: Sequence[_Job]) -> list[Any]:
+        """Answer all jobs with one forward pass for classes and one for embeddings."""
         begun = time.perf_counter()
         answers: list[list[Any]] = [[] for _ in jobs]
         for classes in (True, False):
@@ -184,7 +184,7 @@ class Engine:
         return answers
 
     def _classes(self, units: list[CodeUnit], jobs: Sequence[_Job]) -> Sequence[Classification]:
-        return answer_all(self.model, units, max(job.top for job in jobs))
+        return classify_units(self.model, units, max(job.top for job in jobs))
 
     def _vectors(self, units: list[CodeUnit]) -> Sequence[Embedding]:
         vectors = self._embedder.embed_trees([unit.tree for unit in units])
@@ -210,8 +210,8 @@ class Engine:
         found = []
         for unit, label, method in questions:
             explained = explain(self.model, unit.tree, label=label, method=method)
-            said = replace(explained.answer, id=unit.id)
-            found.append(replace(explained, answer=said).to_dict())
+            said = replace(explained.classification, id=unit.id)
+            found.append(replace(explained, classification=said).to_dict())
         return found
 
 

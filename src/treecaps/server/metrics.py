@@ -46,5 +46,5 @@ class Metrics:
         )
 
     def to_text(self) -> bytes:
-        """Return all figures in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)

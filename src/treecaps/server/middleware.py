@@ -1,4 +1,4 @@
-"""What stands before the application: limits, security headers and figures for every request."""
+"""What stands before the application: limits, security headers and metrics for every request."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ class LimitsMiddleware:
         app: The application.
         limits: What is taken on.
         metrics: Is told of every request.
-        paths: The paths that figures are kept of; others share one name.
+        paths: The paths that metrics are kept of; others share one name.
         hosts: The names that requests may call the server by; ``None`` for any. A page from
             elsewhere can lead a name of its own to a loopback address, and would read the answers.
     """

@@ -80,7 +80,7 @@ class Task:
         These rows are a NumPy array, which the training step gets as a tensor.
 
         Args:
-            trees: ``B`` programs.
+            trees: B programs: all of a data set, and again in each of their other views.
             label: ``[B]``, their classes. They are the default.
         """
         return label
@@ -161,10 +161,10 @@ def check_answers(model: "TrainedModel", what: str) -> None:
     """Raise ``UsageError`` if a model was trained for a task that does not tell this."""
     task = get_task(model.task)
     if what not in task.answers:
-        use = " or ".join(task.commands)
+        use = f"use it with {' or '.join(task.commands)}, or " if task.commands else ""
         raise UsageError(
-            f"this model was trained for {task.name} and knows no {what}: use it with {use},"
-            " or train another with: treecaps train DATA --out FOLDER"
+            f"this model was trained for {task.name} and knows no {what}: {use}"
+            "train another with: treecaps train DATA --out FOLDER"
         )
 
 

@@ -93,7 +93,7 @@ class Classification(Task):
         if isinstance(engine, TorchEngine) and len(engine.members) > 1:
             outputs = engine.member_scores(inputs)[:, known].astype(np.float64)
             weights = weigh(outputs, np.eye(len(model.labels))[label[known]])
-            model = replace(model, engine=TorchEngine(engine.members, weights, engine.classes))
+            model = replace(model, engine=TorchEngine(engine.members, weights, engine.outputs))
         scores = model.scores(inputs)
         model = replace(model, calibration=calibrate(scores[known], label[known]))
         return model, _metrics(scores, examples)

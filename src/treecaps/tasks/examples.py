@@ -19,7 +19,8 @@ class Examples:
     Args:
         inputs: The programs as they are, and again after all others in each of the other views.
         label: Their classes.
-        target: What is to be predicted of each, as the task has it; rows of it can be taken.
+        target: What is to be predicted of each, in all views, as the task has it; rows of it can
+            be taken.
         views: The other views of the same programs, by data augmentation: ``blind``,
             ``rewritten``.
     """

@@ -35,10 +35,10 @@ class Similarity(Task):
     training: ClassVar[Mapping[str, Any]] = {
         # The others of a batch are what a program is told from: many of them, of many classes.
         "batch_size": 128,
-        # Classes that nobody has seen are to come: less may be learned by heart.
+        # Unseen classes are to come: the network must overfit less.
         "window_dropout": 0.5,
         "token_capsule_dropout": 0.25,
-        "token_rate": 10.0,
+        "token_lr_multiplier": 10.0,
     }
     answers: ClassVar = ("embeddings",)
     commands: ClassVar = (
@@ -61,7 +61,7 @@ class Similarity(Task):
 
         if model.embed is Model.embed:
             raise UsageError(
-                "only models of treecaps learn similarity: choose model='treecaps'",
+                "only the architecture treecaps learns similarity: choose model='treecaps'",
                 arguments=("model=treecaps",),
             )
 

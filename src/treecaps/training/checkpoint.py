@@ -185,7 +185,7 @@ def refuse_other(folder: Path, found: Any, run: dict[str, Any]) -> None:
     ]
     reason = ", ".join(differing) or "other data"
     raise UsageError(
-        f"cannot resume {folder}: it was begun with {reason};"
+        f"cannot resume {folder}: it was started with {reason};"
         " give the same data and options, or choose another folder",
         arguments=("folder",),
     )

@@ -12,7 +12,7 @@ class Schedule(NamedTuple):
     """What depends on how many programs there are to learn from."""
 
     epochs: int
-    token_rate: float
+    token_lr_multiplier: float
     window_dropout: float
     token_capsule_dropout: float
 
@@ -24,7 +24,7 @@ class TrainingConfig:
     epochs: int | None = option(30, "number of epochs; chosen from the data set's size if none")
     batch_size: int = option(16, "programs a step")
     learning_rate: float = option(1e-3, "the learning rate of RAdam at the beginning", gt=0)
-    token_rate: float | None = option(
+    token_lr_multiplier: float | None = option(
         None, "how many times faster the vectors of sub-tokens learn; if none, 20 to 2 times", gt=0
     )
     decay: Literal["cosine", "none"] = option(
@@ -74,11 +74,11 @@ class TrainingConfig:
             epochs: How many epochs so many programs need for the task.
         """
         # Among few programs most words are rare and hardly learn otherwise; among many, vectors
-        # that learn so fast never come to rest. And there is less to fear from learning by heart.
+        # that learn so fast never come to rest. And there is less overfitting.
         few = min(1, _FEW / programs)
         return Schedule(
             round(min(epochs, 400)) if self.epochs is None else self.epochs,
-            max(20 * few, 2) if self.token_rate is None else self.token_rate,
+            max(20 * few, 2) if self.token_lr_multiplier is None else self.token_lr_multiplier,
             0.1 + 0.4 * few if self.window_dropout is None else self.window_dropout,
             0.5 * few if self.token_capsule_dropout is None else self.token_capsule_dropout,
         )

@@ -1,4 +1,4 @@
-"""Figures for TensorBoard."""
+"""Metrics for TensorBoard."""
 
 import logging
 from pathlib import Path

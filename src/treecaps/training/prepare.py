@@ -72,16 +72,17 @@ class Data:
         for examples in (self.train, self.val):
             yield examples.label.tobytes()
             yield from _bytes_of(examples.inputs)
+            yield from _bytes_of(examples.target)
 
 
 def _bytes_of(value: Any) -> Iterator[bytes]:
-    """Yield all that an input holds: arrays, and dataclasses and tuples of them."""
+    """Yield all that inputs and targets hold: arrays, and dataclasses and sequences of them."""
     if isinstance(value, np.ndarray):
         yield value.tobytes()
     elif is_dataclass(value):
         for one in fields(value):
             yield from _bytes_of(getattr(value, one.name))
-    elif isinstance(value, tuple) and not all(isinstance(one, str) for one in value):
+    elif isinstance(value, tuple | list) and not all(isinstance(one, str) for one in value):
         for one in value:
             yield from _bytes_of(one)
     else:
@@ -105,6 +106,29 @@ class Selection(Sequence[Tree]):
         if isinstance(index, slice):
             return Selection(self.trees, self.rows[index])
         return self.trees[int(self.rows[index])]
+
+
+class Joined(Sequence[Tree]):
+    """The trees of several sequences, one after the other."""
+
+    def __init__(self, parts: Sequence[Sequence[Tree]]) -> None:
+        self.parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    @overload
+    def __getitem__(self, index: int) -> Tree: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Tree]: ...
+    def __getitem__(self, index: int | slice) -> Tree | list[Tree]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        for part in self.parts:
+            if index < len(part):
+                return part[index]
+            index -= len(part)
+        raise IndexError
 
 
 def prepare(
@@ -145,8 +169,9 @@ def prepare(
     val_every = [split.val_trees, *(transform(split.val_trees) for transform in val_views.values())]
 
     def examples(parts: Sequence[Sequence[Tree]], label: Longs, views: tuple[str, ...]) -> Examples:
-        inputs = read_trees(_watch(parts, "sharing windows", on_prepare), vocabulary)
-        return Examples(inputs, label, task.targets(parts[0], label), views)
+        inputs = read_trees(_watch(parts, "reading trees", on_prepare), vocabulary)
+        every_label = np.tile(label, len(parts))
+        return Examples(inputs, label, task.targets(Joined(parts), every_label), views)
 
     vocabulary = Vocabulary.of(_watch(every, "gathering kinds and words", on_prepare), tokens)
     if known is not None:

@@ -17,6 +17,7 @@ from treecaps.training.config import TrainingConfig
 
 _SHOWN = 60
 _PARTS = ("network", "task", "training")
+_TASK = "classification"
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,7 @@ class Preset:
         return self.model.read_trees(self.network, trees, vocabulary)
 
 
-def get_preset(
-    name: Any = "default", model: str = "treecaps", task: str = "classification"
-) -> Preset:
+def get_preset(name: Any = "default", model: str = "treecaps", task: str = _TASK) -> Preset:
     """Return a preset of an architecture for a task.
 
     Args:
@@ -58,21 +57,57 @@ def get_preset(
     network, settings = presets[name]
     preset = apply_settings(Preset(network, TrainingConfig()), settings)
     kind = get_task(task)
-    if isinstance(preset.task, kind):
-        return preset
-    return Preset(network, replace(preset.training, **kind.training), kind())
+    # A task that extends another keeps what is recommended for that.
+    names = {one.name for one in fields(kind)}
+    shared = {name: value for name, value in vars(preset.task).items() if name in names}
+    return Preset(network, replace(preset.training, **kind.training), kind(**shared))
+
+
+def fine_tuning_preset(
+    config: ModelConfig, name: Any = "default", model: str | None = None, task: str = _TASK
+) -> Preset:
+    """Return a preset for fine-tuning: the pretrained model decides what the network is.
+
+    Args:
+        config: What the pretrained model is made of.
+        name: The name of the preset.
+        model: The name of the architecture, which must be that of the model.
+        task: The name of the task.
+    """
+    known = architecture_of(config)
+    if model not in (None, known):
+        raise UsageError(
+            f"the pretrained model is {known}, not {model}: leave out model, or choose {known}",
+            arguments=("model",),
+        )
+    return fine_tune(get_preset(name, known, task), config)
+
+
+def fine_tune(preset: Preset, config: ModelConfig) -> Preset:
+    """Return a preset whose network is that of a pretrained model."""
+    known = architecture_of(config)
+    if preset.model.CLOSED_FORM or type(preset.network) is not type(config):
+        other = architecture_of(preset.network)
+        reason = (
+            "a linear model cannot be fine-tuned"
+            if preset.model.CLOSED_FORM
+            else f"{other} cannot be fine-tuned from {known}"
+        )
+        raise UsageError(f"{reason}: leave out init_from", arguments=("init_from",))
+    return replace(preset, network=config)
 
 
 def apply_settings(preset: Preset, settings: Iterable[str] | Mapping[str, Any]) -> Preset:
     """Return a preset with some options set, given as ``name=value`` or by name."""
-    types = {part: types_of(type(getattr(preset, part))) for part in _PARTS}
+    types = {part: _settable(getattr(preset, part)) for part in _PARTS}
     changes: dict[str, dict[str, Any]] = {part: {} for part in _PARTS}
     typed = isinstance(settings, Mapping)
     pairs = settings.items() if isinstance(settings, Mapping) else map(_split, settings)
     for name, value in pairs:
         part = next((part for part in types if name in types[part]), None)
         if part is None:
-            raise unknown_name(name, [name for part in types.values() for name in part])
+            names = [name for part in types.values() for name in part]
+            raise unknown_name(name, names, architecture_of(preset.network))
         kind = types[part][name]
         try:
             changes[part][name] = from_json(kind, value) if typed else from_text(kind, value)
@@ -80,6 +115,12 @@ def apply_settings(preset: Preset, settings: Iterable[str] | Mapping[str, Any]) 
             raise UsageError(f"{name} must be {allowed(kind)}, not {_show(value)}") from None
     parts = {part: replace(getattr(preset, part), **changes[part]) for part in _PARTS}
     return Preset(**parts)
+
+
+def _settable(config: Any) -> dict[str, Any]:
+    """Return the types of the options that people set."""
+    learned = {one.name for one in fields(config) if one.metadata["learned"]}
+    return {name: kind for name, kind in types_of(type(config)).items() if name not in learned}
 
 
 def _split(setting: str) -> tuple[str, str]:
@@ -104,4 +145,5 @@ def options(preset: Preset) -> list[tuple[str, Any, str]]:
         (one.name, getattr(part, one.name), one.metadata["help"])
         for part in (preset.network, preset.task, preset.training)
         for one in fields(part)
+        if not one.metadata["learned"]
     ]

@@ -1,10 +1,8 @@
 """Training: labelled trees in, a trained model and its folder out."""
 
-import json
 import logging
 import operator
 import platform
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -28,11 +26,11 @@ from treecaps.syntax.rewrite import rewrite
 from treecaps.syntax.tree import Tree
 from treecaps.text import replace_surrogates
 from treecaps.training.checkpoint import Checkpoint, refuse_other
-from treecaps.training.facts import Histories, MakeReport, TrainingFacts
+from treecaps.training.facts import Histories, MakeReport, TrainingFacts, read_histories
 from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, REPORT, check, claim, is_complete
 from treecaps.training.logs import Logs
 from treecaps.training.prepare import Data, Labels, OnPrepare, TreeTransform, change_trees, prepare
-from treecaps.training.presets import Preset, get_preset
+from treecaps.training.presets import Preset, fine_tune, fine_tuning_preset, get_preset
 from treecaps.training.trainer import Trainer, check_device, check_size
 
 log = logging.getLogger("treecaps")
@@ -69,7 +67,7 @@ def train(
     *,
     val: Corpus | tuple[Sequence[Tree], Labels] | None = None,
     preset: Preset | str = "default",
-    model: str = "treecaps",
+    model: str | None = None,
     task: str = "classification",
     init_from: ModelLike | None = None,
     seed: int = 0,
@@ -93,7 +91,8 @@ def train(
         labels: The class of each tree; trees without one are left out.
         val: Data to choose the best epoch with; by default a share of the training data.
         preset: The network and how it is trained, or the name of a preset.
-        model: The name of the architecture, where the preset is given by name.
+        model: The name of the architecture, where the preset is given by name: treecaps by
+            default, or that of ``init_from``.
         task: The name of the task, likewise.
         init_from: A trained model, its folder, or the name of a bundled one, whose first network
             all begin with: they know what it does of code, and learn what it does not. It decides
@@ -118,7 +117,13 @@ def train(
     """
     # This function is long because it documents all arguments of a training.
     seed, ensemble = _check_seed(seed, ensemble)
-    preset = preset if isinstance(preset, Preset) else get_preset(preset, model, task)
+    pretrained = None if init_from is None else as_model(init_from)
+    if pretrained and isinstance(preset, Preset):
+        preset = fine_tune(preset, pretrained.config)
+    elif pretrained:
+        preset = fine_tuning_preset(pretrained.config, preset, model, task)
+    elif not isinstance(preset, Preset):
+        preset = get_preset(preset, model or "treecaps", task)
     home = Path(folder) if folder else None
     where = check_device(device)
     if home:
@@ -126,14 +131,14 @@ def train(
     if isinstance(trees, Corpus):
         frontend, comments = trees.about["frontend"], trees.about["comments"]
         labels = trees.labels if labels is None else labels
-    if labels is None:
+    _check_trees(trees)
+    if labels is None and preset.task.needs_labels:
         raise UsageError("trees that are no corpus need labels", arguments=("labels",))
-    pretrained = None if init_from is None else as_model(init_from)
     if pretrained:
-        preset = replace(preset, network=pretrained.config)
         parser = pretrained.frontend, pretrained.comments
-        _compare("the model to begin with is for", parser, (frontend, comments))
+        _compare("the pretrained model is for", parser, (frontend, comments))
     others = _validation_data(val, frontend, comments)
+    labels = [None] * len(trees) if labels is None else labels
     source = _Source(trees, labels, others, frontend, comments, pretrained)
     data = _prepare(source, preset, seed, on_prepare)
     run = _describe_run(preset, data, seed, ensemble, pretrained)
@@ -168,6 +173,18 @@ class _Source:
     frontend: str
     comments: bool
     pretrained: TrainedModel | None
+
+
+def _check_trees(trees: Any) -> None:
+    """Complain of what is no list of trees, before anything is done with it."""
+    if not isinstance(trees, Sequence) or isinstance(trees, str | bytes):
+        raise UsageError("programs to learn from are a corpus, or a list of trees")
+    if len(trees) and not isinstance(trees, Corpus) and not isinstance(trees[0], Tree):
+        kind = type(trees[0]).__name__
+        raise UsageError(
+            f"programs to learn from are trees, not {kind}: parse them with"
+            " treecaps.parse_programs, or use TreeCapsClassifier"
+        )
 
 
 def _check_seed(seed: Any, ensemble: Any) -> tuple[int, int]:
@@ -307,7 +324,7 @@ class _Training:
         except TrainingError as error:
             kept = self._keep("diverged")
             where = f"; the best until then is in {self.home}" if kept and self.home else ""
-            raise TrainingError(f"{error}{where}") from None
+            raise TrainingError(f"{error}{where}", arguments=error.arguments) from None
         model = self._model()
         self._save(model)
         try:
@@ -321,11 +338,11 @@ class _Training:
     def reopen(self, home: Path) -> TrainedModel:
         """Return the model of a training that is done, if it is the same training."""
         done = TrainedModel.load(home)
-        found = {**done.card.get("run", {}), "network": to_json(done.config.asked)}
+        found = {**done.card.get("run", {}), "network": to_json(done.config.untrained)}
         network = {"network": to_json(self.preset.network)}
         refuse_other(home, found, {**self.card["run"], **network})
         if self.report and not (home / REPORT).exists():
-            self.write_report(done, _read_histories(home / HISTORY))
+            self.write_report(done, read_histories(home / HISTORY))
         return done
 
     def write_report(self, model: TrainedModel, histories: Histories) -> None:
@@ -377,7 +394,7 @@ class _Training:
         labels = self.preset.task.labels(self.data.labels)
         weights = [1 / len(networks)] * len(networks)
         model = TrainedModel(
-            TorchEngine(networks, weights, len(labels)),
+            TorchEngine(networks, weights, self.preset.task.head_size(self.data.labels)),
             self.data.vocabulary,
             labels,
             self.source.frontend,
@@ -396,7 +413,7 @@ class _Training:
                 "seed": trainer.seed,
                 "epochs": len(trainer.history),
                 "best_epoch": trainer.best_epoch,
-                _spell(trainer.metric): trainer.history[trainer.best_epoch - 1][trainer.metric],
+                _card_name(trainer.metric): trainer.history[trainer.best_epoch - 1][trainer.metric],
             }
             for trainer in trainers
         ]
@@ -414,32 +431,8 @@ class _Training:
                 (self.home / REPORT).unlink()  # it would be of an older model
 
 
-def _read_histories(path: Path) -> Histories:
-    """Return the metrics that a training kept, or none if they cannot be used."""
-    with suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
-        found = json.loads(path.read_bytes())["members"]
-        if isinstance(found, list) and found and all(map(_is_history, found)):
-            return found
-    log.warning("%s is missing or damaged: there will be no curves in the report", path)
-    return []
-
-
-def _is_history(found: Any) -> bool:
-    """Whether something is a list of epochs, all with the same metrics."""
-    return (
-        isinstance(found, list)
-        and bool(found)
-        and all(isinstance(epoch, dict) and epoch.keys() == found[0].keys() for epoch in found)
-        and all(_is_figure(value) for epoch in found for value in epoch.values())
-    )
-
-
-def _is_figure(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and abs(value) <= sys.float_info.max)
-
-
-def _spell(figure: str) -> str:
-    return figure.replace("val_", "validation_", 1)
+def _card_name(metric: str) -> str:
+    return metric.replace("val_", "validation_", 1)
 
 
 def _versions(frontend: str) -> dict[str, str]:

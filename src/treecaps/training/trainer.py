@@ -133,8 +133,6 @@ class Trainer:
             except (RuntimeError, MemoryError) as error:
                 reason = str(error).partition("\n")[0]
                 raise UsageError(f"the network is too large: {reason}") from None
-        if init_from and self.model.CLOSED_FORM:
-            raise UsageError("a linear model cannot begin with another; leave out init_from")
         self.epochs = 1 if self.model.CLOSED_FORM else self.schedule.epochs
         if isinstance(self.model, Network):
             self.model.vectors.requires_grad_(not self.config.freeze_vectors)
@@ -153,7 +151,7 @@ class Trainer:
         for name, weight in self.model.named_parameters():
             multiplier = self.model.lr_multiplier(name)
             if weight.requires_grad:
-                fast = self.schedule.token_rate if weight is words else multiplier
+                fast = self.schedule.token_lr_multiplier if weight is words else multiplier
                 groups.setdefault(fast, []).append(weight)
         return [
             {"params": weights, "lr_multiplier": multiplier}
@@ -234,7 +232,7 @@ class Trainer:
     def _fit_at_once(self, step: Step) -> dict[str, Any]:
         """Fit a model with a closed form to all programs, also as they are blind."""
         train = self.data.train
-        self.model.fit(train.inputs, torch.from_numpy(train.every_label))
+        self.model.fit(train.inputs, train.every_label)
         step(1.0, 0.0)
         return {"loss": 0.0}
 
@@ -284,13 +282,10 @@ class Trainer:
 
     def _draw(self, rows: Longs, rng: np.random.Generator) -> tuple[Any, Any]:
         """Return programs, each in some view and without a part of it, and what to predict."""
-        examples = self.data.train
-        inputs = examples.inputs.select(
-            self._augment(rows, rng),
-            InputDropout(
-                rng, self.schedule.window_dropout, tokens=self.schedule.token_capsule_dropout
-            ),
-        )
+        examples, schedule = self.data.train, self.schedule
+        rows = self._augment(rows, rng)
+        dropout = InputDropout(rng, schedule.window_dropout, tokens=schedule.token_capsule_dropout)
+        inputs = examples.inputs.select(rows, dropout)
         weight = next(self.model.parameters())
         target = examples.target[rows]
         if isinstance(target, np.ndarray):
@@ -336,8 +331,8 @@ class Trainer:
     def _diverged(self) -> TrainingError:
         lower = min(self.config.learning_rate / 5, _LOWER_RATE)
         return TrainingError(
-            f"the loss left all bounds in epoch {len(self.history) + 1}; try a lower"
-            f" learning_rate: {lower:g}",
+            f"training diverged in epoch {len(self.history) + 1}: the loss is not finite;"
+            f" try a lower learning_rate: {lower:g}",
             arguments=(f"learning_rate={lower:g}",),
         )
 
