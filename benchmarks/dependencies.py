@@ -44,7 +44,7 @@ from treecaps.syntax.tree import Tree
 
 DATA = {"python": "python-algorithms", "java": "java-sort", "c": "poj104"}
 _CALLS = frozenset(("call", "call_expression", "method_invocation"))
-_LEAST, _MOST = 5, 60
+_MIN_NODES, _MAX_NODES = 5, 60
 
 Matrix = NDArray[np.float64]
 
@@ -174,7 +174,7 @@ def judge_language(
         tree = corpus[row]
         statement = statements_of(tree)
         count = int(statement.max()) + 1
-        if corpus.languages[row] != language or not _LEAST <= count <= _MOST:
+        if corpus.languages[row] != language or not _MIN_NODES <= count <= _MAX_NODES:
             continue
         upper = np.triu_indices(count, 1)
         truth = dependent(tree, statement)[upper]

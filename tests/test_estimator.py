@@ -61,8 +61,8 @@ def test_classes_are_numbers_too() -> None:
     model = some(epochs=1).fit(example_trees(), labels)
     assert model.classes_.tolist() == [2, 7, 12, 17]  # as names, 12 comes before 2
     assert model.model_.labels == ("12", "17", "2", "7")
-    forest = model.model_.read_trees(example_trees())
-    own = [int(model.model_.labels[i]) for i in model.model_.scores(forest).argmax(1).tolist()]
+    inputs = model.model_.read_trees(example_trees())
+    own = [int(model.model_.labels[i]) for i in model.model_.scores(inputs).argmax(1).tolist()]
     assert model.predict(example_trees()).tolist() == own
 
 

@@ -15,6 +15,6 @@ EXPECTED = json.loads((HERE / "expected.json").read_text())
 def test_a_model_of_an_earlier_version_answers_as_it_did(task: str) -> None:
     model = load(HERE / task)
     assert model.task == task
-    forest = model.read_trees(example_trees()[::5])
-    found = model.scores(forest) if model.labels else model.engine.embed(forest)
+    inputs = model.read_trees(example_trees()[::5])
+    found = model.scores(inputs) if model.labels else model.engine.embed(inputs)
     np.testing.assert_allclose(found, EXPECTED[task], rtol=0, atol=1e-6)

@@ -18,8 +18,8 @@ from treecaps.syntax.program import Program
 def answer_slowly(path: Path) -> list[Candidate]:
     """Return all classes of one file, best first, the long and obvious way."""
     model = small_model()
-    forest = model.read_trees([treecaps.parse_file(path)])
-    (lengths,) = model.scores(forest).tolist()
+    inputs = model.read_trees([treecaps.parse_file(path)])
+    (lengths,) = model.scores(inputs).tolist()
     total = sum(map(math.exp, lengths))
     found = [
         Candidate(label, math.exp(length) / total, length)
@@ -50,8 +50,8 @@ def test_probabilities_are_the_models() -> None:
     model = small_model()
     (result,) = classify(model, [EXAMPLES[0]], top=9)
     assert isinstance(result, Classification)
-    forest = model.read_trees([treecaps.parse_file(EXAMPLES[0])])
-    expected = sorted(model.probabilities(forest)[0].tolist(), reverse=True)
+    inputs = model.read_trees([treecaps.parse_file(EXAMPLES[0])])
+    expected = sorted(model.probabilities(inputs)[0].tolist(), reverse=True)
     assert [candidate.probability for candidate in result.top] == pytest.approx(expected)
     assert sum(expected) == pytest.approx(1)
 

@@ -41,8 +41,8 @@ def test_scores_equal_their_slow_twins(
     answers = [LABELS[number] for number in numbers]
     given = iter(numbers)
 
-    def scores(self: TrainedModel, forest: Windows) -> Tensor:
-        return torch.eye(len(LABELS))[[next(given) for _ in range(len(forest))]]
+    def scores(self: TrainedModel, inputs: Windows) -> Tensor:
+        return torch.eye(len(LABELS))[[next(given) for _ in range(len(inputs))]]
 
     monkeypatch.setattr(TrainedModel, "scores", scores)
     monkeypatch.setattr(module, "_CHUNK_PROGRAMS", 7)

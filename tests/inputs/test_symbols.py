@@ -56,9 +56,9 @@ def assert_shown(trees: list[Tree], vocabulary: Vocabulary) -> None:
 def test_what_shows_the_same_is_one_symbol() -> None:
     one, other = (parse_code(code, "python") for code in ("total = v1 + 1", "total = v2 + 1"))
     vocabulary = Vocabulary.of([one, other], MOST)
-    forest = Windows.from_trees([one, other], vocabulary)
+    inputs = Windows.from_trees([one, other], vocabulary)
     assert (
-        forest.window[: forest.offsets[1]].tolist() == forest.window[forest.offsets[1] :].tolist()
+        inputs.window[: inputs.offsets[1]].tolist() == inputs.window[inputs.offsets[1] :].tolist()
     )
     third = Windows.from_trees([one, parse_code("total = v1 + 2", "python")], vocabulary)
-    assert len(third.layers[0]) > len(forest.layers[0])
+    assert len(third.layers[0]) > len(inputs.layers[0])

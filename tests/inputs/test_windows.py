@@ -28,25 +28,25 @@ def cut(tree: Tree, node: int, edges: int) -> Any:
     return (tree.kind_names()[node], *below)
 
 
-def unfold(forest: Windows, vocabulary: Vocabulary, layer: int, window: int, depth: int) -> Any:
-    """What a window of a forest of depth-2 windows stands for, as nested tuples."""
+def unfold(inputs: Windows, vocabulary: Vocabulary, layer: int, window: int, depth: int) -> Any:
+    """What a window of a inputs of depth-2 windows stands for, as nested tuples."""
     if layer < 0:
         return (vocabulary.kinds[window],)
-    windows = forest.layers[layer]
+    windows = inputs.layers[layer]
     members = windows.member[windows.offsets[window] : windows.offsets[window + 1]].tolist()
-    own = unfold(forest, vocabulary, layer - 1, members[0], depth)
-    return (own[0], *(unfold(forest, vocabulary, layer - 1, m, depth) for m in members[1:]))
+    own = unfold(inputs, vocabulary, layer - 1, members[0], depth)
+    return (own[0], *(unfold(inputs, vocabulary, layer - 1, m, depth) for m in members[1:]))
 
 
 @given(st.lists(random_trees(), min_size=1, max_size=4), st.integers(1, 3))
 def test_counts_every_node_under_the_subtree_it_has(trees: list[Tree], layers: int) -> None:
     vocabulary = Vocabulary.of(trees)
-    forest = Windows.from_trees(trees, vocabulary, (2,) * layers)
+    inputs = Windows.from_trees(trees, vocabulary, (2,) * layers)
     for number, tree in enumerate(trees):
         expected = Counter(cut(tree, node, layers) for node in range(len(tree)))
-        rows = range(forest.offsets[number], forest.offsets[number + 1])
+        rows = range(inputs.offsets[number], inputs.offsets[number + 1])
         found = {
-            unfold(forest, vocabulary, layers - 1, int(forest.window[row]), 2): forest.count[row]
+            unfold(inputs, vocabulary, layers - 1, int(inputs.window[row]), 2): inputs.count[row]
             for row in rows
         }
         assert found == expected
@@ -55,13 +55,13 @@ def test_counts_every_node_under_the_subtree_it_has(trees: list[Tree], layers: i
 
 @given(st.lists(random_trees(), min_size=1, max_size=6), DEPTHS)
 def test_keeps_each_window_once(trees: list[Tree], depths: tuple[int, ...]) -> None:
-    forest = Windows.from_trees(trees, Vocabulary.of(trees), depths)
+    inputs = Windows.from_trees(trees, Vocabulary.of(trees), depths)
     reach = 0
-    for layer, depth in zip(forest.layers, depths, strict=True):
+    for layer, depth in zip(inputs.layers, depths, strict=True):
         reach += depth - 1
         distinct = {cut(tree, node, reach) for tree in trees for node in range(len(tree))}
         assert len(layer) == len(distinct)
-    assert forest.node_counts.tolist() == [len(tree) for tree in trees]
+    assert inputs.node_counts.tolist() == [len(tree) for tree in trees]
 
 
 @given(st.lists(random_trees(), min_size=1, max_size=6), DEPTHS, st.data())
@@ -87,14 +87,14 @@ def test_chunks_make_no_difference(trees: list[Tree], depths: tuple[int, ...]) -
     assert contents(whole) == contents(chunked)
 
 
-def contents(forest: Windows) -> list[Any]:
+def contents(inputs: Windows) -> list[Any]:
     """Each program's windows, spelled out, with their counts."""
 
     def spell(layer: int, window: int) -> Any:
         if layer < 0:
-            tokens = forest.symbols.token[slice(*forest.symbols.offsets[window : window + 2])]
-            return int(forest.symbols.kind[window]), tuple(tokens.tolist())
-        windows = forest.layers[layer]
+            tokens = inputs.symbols.token[slice(*inputs.symbols.offsets[window : window + 2])]
+            return int(inputs.symbols.kind[window]), tuple(tokens.tolist())
+        windows = inputs.layers[layer]
         rows = range(windows.offsets[window], windows.offsets[window + 1])
         return tuple(
             (
@@ -105,20 +105,20 @@ def contents(forest: Windows) -> list[Any]:
         )
 
     programs = []
-    for begin, end in zip(forest.offsets[:-1], forest.offsets[1:], strict=True):
-        windows = [spell(len(forest.layers) - 1, int(w)) for w in forest.window[begin:end]]
-        programs.append(Counter(dict(zip(windows, forest.count[begin:end].tolist(), strict=True))))
+    for begin, end in zip(inputs.offsets[:-1], inputs.offsets[1:], strict=True):
+        windows = [spell(len(inputs.layers) - 1, int(w)) for w in inputs.window[begin:end]]
+        programs.append(Counter(dict(zip(windows, inputs.count[begin:end].tolist(), strict=True))))
     return programs
 
 
 @given(st.lists(random_trees(), min_size=2, max_size=4), DEPTHS, st.integers(0, 99))
 def test_windows_can_be_left_out(trees: list[Tree], depths: tuple[int, ...], seed: int) -> None:
-    forest = Windows.from_trees(trees, Vocabulary.of(trees), depths)
-    left = np.random.default_rng(seed).random(len(forest.window)) < 0.6
+    inputs = Windows.from_trees(trees, Vocabulary.of(trees), depths)
+    left = np.random.default_rng(seed).random(len(inputs.window)) < 0.6
     dropout = InputDropout(np.random.default_rng(seed), windows=0.6)
-    found = forest.select(range(len(trees)), dropout)
-    for program, (whole, rest) in enumerate(zip(contents(forest), contents(found), strict=True)):
-        gone = left[forest.offsets[program] : forest.offsets[program + 1]].tolist()
+    found = inputs.select(range(len(trees)), dropout)
+    for program, (whole, rest) in enumerate(zip(contents(inputs), contents(found), strict=True)):
+        gone = left[inputs.offsets[program] : inputs.offsets[program + 1]].tolist()
         items = list(whole.items())
         stays = [item for item, out in zip(items, gone, strict=True) if not out]
         assert list(rest.items()) == (stays or items[:1])
@@ -149,7 +149,7 @@ def test_hash_collisions_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_trees_at_all() -> None:
-    forest = Windows.from_trees([], Vocabulary([]), (2, 2))
-    assert len(forest) == 0
-    assert [len(layer) for layer in forest.layers] == [0, 0]
-    assert len(forest.select([])) == 0
+    inputs = Windows.from_trees([], Vocabulary([]), (2, 2))
+    assert len(inputs) == 0
+    assert [len(layer) for layer in inputs.layers] == [0, 0]
+    assert len(inputs.select([])) == 0

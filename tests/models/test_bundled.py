@@ -38,8 +38,8 @@ def test_weights_of_half_size_answer_nearly_the_same(tmp_path: Path) -> None:
     half = TrainedModel.load(tmp_path / "half")
     assert all(weight.dtype == torch.float32 for weight in half.members[0].parameters())
     trees = [parse_file(path) for path in EXAMPLES]
-    forest = model.read_trees(trees)
+    inputs = model.read_trees(trees)
     # Where two capsules are nearly as long, routing may now start from the other.
-    difference = np.abs(model.scores(forest) - half.scores(forest))
+    difference = np.abs(model.scores(inputs) - half.scores(inputs))
     assert np.median(difference) < 1e-3
     assert difference.max() > 0

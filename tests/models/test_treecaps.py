@@ -295,11 +295,11 @@ def test_code_capsules_learn_as_fast_with_many_classes() -> None:
     for classes, expected in ((3, 1.0), (10, 1.0), (104, 10.4)):
         network = TreeCaps(config, 5, classes)
         assert {network.lr_multiplier(name) for name in ("vectors", "primary.weight")} == {1.0}
-        pace = network.lr_multiplier("code.weight")
-        assert pace == expected
+        multiplier = network.lr_multiplier("code.weight")
+        assert multiplier == expected
         below = torch.ones(1, len(network.code.weight), config.capsule_size)
         with torch.no_grad():
-            network.code.weight.fill_(pace * 1e-3)
+            network.code.weight.fill_(multiplier * 1e-3)
             moved.append(network.code(below)[0][0, 0])
     # A step of that size in every weight moves a capsule as far.
     torch.testing.assert_close(moved[2], moved[1])

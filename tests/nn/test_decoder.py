@@ -42,9 +42,9 @@ def spelled(decoder: Decoder, vocabulary: Vocabulary) -> list[tuple[str, ...]]:
 def test_shares_are_those_counted_one_by_one(depths: tuple[int, ...], known: int) -> None:
     trees = [parse_file(path) for path in EXAMPLES[::3]]
     vocabulary = Vocabulary.of(trees, 100)
-    forest = Windows.from_trees(trees, vocabulary, depths)
+    inputs = Windows.from_trees(trees, vocabulary, depths)
     decoder = Decoder(3, 4, known)
-    decoder.learn_windows(forest)
+    decoder.learn_windows(inputs)
 
     counts = [windows_of(tree) for tree in trees]
     programs = Counter(window for count in counts for window in count if len(window) <= _LONGEST)
@@ -54,7 +54,7 @@ def test_shares_are_those_counted_one_by_one(depths: tuple[int, ...], known: int
     fewest = min(programs[name] for name in names)
     assert all(programs[window] <= fewest for window in programs.keys() - set(names))
 
-    shares = decoder.shares(batch_of(forest, torch.float64))
+    shares = decoder.shares(batch_of(inputs, torch.float64))
     for count, row in zip(counts, shares.tolist(), strict=True):
         total = sum(count.values())
         for name, share in zip(names, row, strict=False):
@@ -80,10 +80,10 @@ def test_a_program_of_one_node_has_nothing_to_rebuild() -> None:
     leaf = parse_code("", "python")
     assert len(leaf) == 1
     trees = [leaf, *example_trees()[:3]]
-    forest = Windows.from_trees(trees, Vocabulary.of(trees))
+    inputs = Windows.from_trees(trees, Vocabulary.of(trees))
     decoder = Decoder(2, 4, 20)
-    decoder.learn_windows(forest)
-    assert decoder.shares(batch_of(forest)).sum(1).tolist() == pytest.approx([0, 1, 1, 1])
+    decoder.learn_windows(inputs)
+    assert decoder.shares(batch_of(inputs)).sum(1).tolist() == pytest.approx([0, 1, 1, 1])
 
 
 def test_a_program_with_other_numbers_is_rebuilt_otherwise() -> None:
@@ -127,14 +127,14 @@ def test_slopes_into_the_capsules_are_scaled() -> None:
     config = TreeCapsConfig(vector_size=5, channels=6, slices=4, capsule_size=4, windows=30)
     torch.manual_seed(0)
     network = TreeCaps(config, len(vocabulary), 3)
-    forest = network.read_trees(config, trees, vocabulary)
-    network.fit_features(forest)
+    inputs = network.read_trees(config, trees, vocabulary)
+    network.fit_features(inputs)
     label = torch.tensor([0, 1, 2, 0])
     slopes = []
     for weight in (1.0, 0.25, 0.0):
         network.zero_grad()
-        answer = network(batch_of(forest))
-        loss = network.reconstruction(answer, label, weight)
+        output = network(batch_of(inputs))
+        loss = network.reconstruction(output, label, weight)
         assert loss is not None
         loss.backward()  # type: ignore[no-untyped-call]
         assert network.decoder is not None
@@ -149,7 +149,7 @@ def test_slopes_into_the_capsules_are_scaled() -> None:
     for _, decoder in (quarter, none):
         torch.testing.assert_close(decoder, whole[1])
     network.eval()
-    assert network.reconstruction(network(batch_of(forest)), label, 1.0) is None
+    assert network.reconstruction(network(batch_of(inputs)), label, 1.0) is None
 
 
 def test_deeper_windows_are_not_rebuilt() -> None:

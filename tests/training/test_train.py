@@ -206,8 +206,8 @@ def test_words_are_seen_only_if_asked_for() -> None:
     for nodes, low, high in (("kinds", 0.3, 0.7), ("kinds+tokens", 0.99, 1)):
         settings = (f"nodes={nodes}", "epochs=30", "learning_rate=0.05")
         model = train(trees, labels, preset=small(*settings))
-        forest = model.read_trees(trees)
-        guesses = [model.labels[guess] for guess in model.scores(forest).argmax(1).tolist()]
+        inputs = model.read_trees(trees)
+        guesses = [model.labels[guess] for guess in model.scores(inputs).argmax(1).tolist()]
         right = np.mean([guess == label for guess, label in zip(guesses, labels, strict=True)])
         assert low <= right <= high, nodes
 

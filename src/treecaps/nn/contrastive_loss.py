@@ -22,8 +22,8 @@ def contrastive_loss(vectors: Tensor, label: Tensor, temperature: float) -> Tens
     unit = functional.normalize(vectors)
     itself = torch.eye(len(label), dtype=torch.bool, device=label.device)
     # An infinite one would leave no number where a program is all there is.
-    least = torch.finfo(unit.dtype).min
-    similarity = (unit @ unit.T / temperature).masked_fill(itself, least)
+    lowest = torch.finfo(unit.dtype).min
+    similarity = (unit @ unit.T / temperature).masked_fill(itself, lowest)
     log_probability = similarity.log_softmax(1).masked_fill(itself, 0.0)
     same = (label.unsqueeze(1) == label) & ~itself
     others = same.sum(1)

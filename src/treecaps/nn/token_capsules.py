@@ -9,7 +9,7 @@ from treecaps.inputs.bags import Bags
 from treecaps.nn.squash import SquashForm, squash
 from treecaps.nn.weights import normal_
 
-_LEAST_PROGRAMS = 6
+_MIN_PROGRAMS = 6
 """On what fewer programs have, the network overfits; blind ones count by themselves."""
 _UNUSED = torch.iinfo(torch.long).max
 
@@ -120,6 +120,6 @@ class TokenCapsules(nn.Module):
         """Take over the features that most programs have; of equals, those of lower hashes."""
         features, programs = np.unique(bags.feature, return_counts=True)
         best = np.argsort(-programs, kind="stable")[: len(self.known)]
-        best = np.sort(best[programs[best] >= _LEAST_PROGRAMS])
+        best = np.sort(best[programs[best] >= _MIN_PROGRAMS])
         self.known.fill_(_UNUSED)
         self.known[: len(best)] = torch.from_numpy(features[best]).to(self.known.device)

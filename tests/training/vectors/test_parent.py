@@ -30,9 +30,9 @@ def count_pairs(trees: list[Tree], vocabulary: Vocabulary) -> Counter[tuple[int,
 @given(st.lists(random_trees(), min_size=1, max_size=4))
 def test_pairs_are_counted_as_a_child_at_a_time(trees: list[Tree]) -> None:
     vocabulary = Vocabulary.of(trees)
-    forest = Windows.from_trees(trees, vocabulary)
-    counts = np.bincount(forest.window, weights=forest.count).astype(np.int64)
-    pairs = parent.pair_counts(forest.layers[0], counts, len(vocabulary))
+    inputs = Windows.from_trees(trees, vocabulary)
+    counts = np.bincount(inputs.window, weights=inputs.count).astype(np.int64)
+    pairs = parent.pair_counts(inputs.layers[0], counts, len(vocabulary))
     expected = np.zeros_like(pairs)
     for pair, count in count_pairs(trees, vocabulary).items():
         expected[pair] = count

@@ -20,8 +20,8 @@ from treecaps.training.vectors.word2vec import contexts
 @given(st.lists(random_trees(), min_size=1, max_size=4))
 def test_contexts_are_those_of_a_node_at_a_time(trees: list[Tree]) -> None:
     vocabulary = Vocabulary.of(trees)
-    forest = Windows.from_trees(trees, vocabulary)
-    counts = np.bincount(forest.window, weights=forest.count).astype(np.int64)
+    inputs = Windows.from_trees(trees, vocabulary)
+    counts = np.bincount(inputs.window, weights=inputs.count).astype(np.int64)
     expected: Counter[tuple[int, int, int]] = Counter()
     for tree in trees:
         kind = [vocabulary.number(name) for name in tree.kind_names()]
@@ -30,7 +30,7 @@ def test_contexts_are_those_of_a_node_at_a_time(trees: list[Tree]) -> None:
             for child in tree.children(node).tolist():
                 expected[kind[node], before, kind[child]] += 1
                 before = kind[child]
-    rows, totals = contexts(forest.layers[0], counts)
+    rows, totals = contexts(inputs.layers[0], counts)
     assert dict(zip(map(tuple, rows.tolist()), totals.tolist(), strict=True)) == expected
 
 
