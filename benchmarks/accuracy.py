@@ -383,7 +383,9 @@ def summarise(name: str, scores: list[Scores]) -> dict[str, Any]:
         result |= {
             f"{name}accuracy{kind}": [round(value, 5) for value in values],
             f"{name}mean{kind}": round(float(np.mean(values)), 4),
-            f"{name}deviation{kind}": round(float(np.std(values)), 4),
+            f"{name}deviation{kind}": round(
+                float(np.std(values, ddof=1)) if len(values) > 1 else 0.0, 4
+            ),
         }
     return result
 

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import stdev
+from statistics import mean, stdev
 from typing import Any
 
 from treecaps.models.architectures import ARCHITECTURES
@@ -60,13 +60,12 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def percent(name: str, key: str = "", *, blind: bool = False) -> str:
-    """Return a mean and its deviation over seeds; an ensemble's with ``key="ensemble_"``."""
-    found, end = load(name), "_blind" if blind else ""
-    if f"{key}mean{end}" not in found:
+    """Return a mean and its sample deviation over seeds; an ensemble's with ``key="ensemble_"``."""
+    values = load(name).get(f"{key}accuracy{'_blind' if blind else ''}")
+    if not values:
         return "-"
-    text = f"{100 * found[f'{key}mean{end}']:.1f}"
-    several = len(found[f"{key}accuracy{end}"]) > 1
-    return text + (f" ± {100 * found[f'{key}deviation{end}']:.1f}" if several else "")
+    text = f"{100 * mean(values):.1f}"
+    return text + (f" ± {100 * stdev(values):.1f}" if len(values) > 1 else "")
 
 
 def span(found: dict[str, Any], key: str) -> str:
@@ -250,7 +249,7 @@ def fuzz() -> str:
 
 def against() -> str:
     rows = []
-    for job, row in load("against-time-limits").get("jobs", {}).items():
+    for job, row in load("against").get("jobs", {}).items():
         low, high = row["quartiles"]
         rows.append(
             [
@@ -260,7 +259,7 @@ def against() -> str:
                 f"{row['ratio']:.2f} ({low:.2f}-{high:.2f})",
             ]
         )
-    return table(("what", "before", "with time limits", "ratio"), rows)
+    return table(("what", "before", "now", "ratio"), rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -280,8 +279,10 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
-def main() -> None:
+def fill_in() -> dict[Path, str]:
+    """Return the pages with all tables written anew."""
     written: set[str] = set()
+    pages = {}
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for name, make in TABLES.items():
@@ -289,9 +290,15 @@ def main() -> None:
             if place.search(text):
                 text = place.sub(make().replace("\\", r"\\") + "\n", text, count=1)
                 written.add(name)
-        page.write_text(text, encoding="utf-8")
+        pages[page] = text
     if missing := set(TABLES) - written:
         raise SystemExit(f"no page has a place for {', '.join(sorted(missing))}")
+    return pages
+
+
+def main() -> None:
+    for page, text in fill_in().items():
+        page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

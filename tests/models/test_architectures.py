@@ -386,7 +386,7 @@ def test_linear_machines_learn_from_blind_programs_and_are_resumed(tmp_path: Pat
     assert "validation_accuracy_blind" in model.card["metrics"]
     again = train(trees, labels, preset=preset, folder=folder, resume=True)
     assert again.fingerprint() == model.fingerprint()
-    with pytest.raises(UsageError, match="cannot begin with another"):
+    with pytest.raises(UsageError, match="a linear model cannot be fine-tuned"):
         train(trees, labels, preset=preset, init_from=model)
 
 

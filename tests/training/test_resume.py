@@ -177,7 +177,7 @@ def test_other_data_or_options_are_not_resumed(tmp_path: Path) -> None:
         learn(seed=1, folder=tmp_path, resume=True)
     with pytest.raises(UsageError, match="ensemble 1 instead of 2"):
         learn(ensemble=2, folder=tmp_path, resume=True)
-    with pytest.raises(UsageError, match="begun with other data"):
+    with pytest.raises(UsageError, match="started with other data"):
         train(
             example_trees()[1:],
             example_labels()[1:],
@@ -267,11 +267,11 @@ def test_a_loss_without_bounds_stops(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return real(self, capsules, label) * (torch.nan if calls > 8 else 1)
 
     monkeypatch.setattr(TreeCaps, "loss", loss)
-    with pytest.raises(TrainingError, match=r"epoch 2; .*learning_rate: 0.001; the best"):
+    with pytest.raises(TrainingError, match=r"epoch 2: .*learning_rate: 0.001; the best"):
         learn(folder=tmp_path)
     assert TrainedModel.load(tmp_path).card["stopped"] == "diverged"
     calls = 8
-    with pytest.raises(TrainingError, match=r"epoch 1; .*learning_rate: 0.001$"):
+    with pytest.raises(TrainingError, match=r"epoch 1: .*learning_rate: 0.001$"):
         learn()
 
 
@@ -279,7 +279,7 @@ def test_a_loss_without_bounds_stops(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_the_last_step_of_an_epoch_is_checked_too(tmp_path: Path, val_share: float) -> None:
     old = learn(folder=tmp_path)
     preset = small("epochs=1", "batch_size=64", "learning_rate=1e30", f"val_share={val_share}")
-    with pytest.raises(TrainingError, match=r"epoch 1; .*learning_rate: 0.001$"):
+    with pytest.raises(TrainingError, match=r"epoch 1: .*learning_rate: 0.001$"):
         learn(preset, folder=tmp_path, overwrite=True)
     assert same(TrainedModel.load(tmp_path), old)
 

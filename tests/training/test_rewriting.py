@@ -143,7 +143,7 @@ def test_trainings_from_before_there_was_rewriting_go_on(tmp_path: Path) -> None
     state = json.loads(path.read_text())
     del state["run"]["training"]["rewrite_probability"]
     path.write_text(json.dumps(state))
-    with pytest.raises(UsageError, match=r"begun with rewrite_probability 0\.0 instead of 0\.5"):
+    with pytest.raises(UsageError, match=r"started with rewrite_probability 0\.0 instead of 0\.5"):
         train(
             trees,
             labels,

@@ -285,7 +285,7 @@ def test_a_start_is_part_of_what_is_resumed_and_decides_the_network(tmp_path: Pa
     assert model.config == init_from.config
     with pytest.raises(UsageError, match="init_from"):
         learn(wide, init_from=other, folder=tmp_path / "model", resume=True)
-    with pytest.raises(UsageError, match="the model to begin with is for tree-sitter without"):
+    with pytest.raises(UsageError, match="the pretrained model is for tree-sitter without"):
         learn(init_from=init_from, comments=True)
 
 
@@ -359,7 +359,7 @@ def test_what_comes_before_training_is_told() -> None:
     assert list(shares) == [
         "making programs blind",
         "gathering kinds and words",
-        "sharing windows",
+        "reading trees",
     ]
     for values in shares.values():
         assert min(values) == 0
