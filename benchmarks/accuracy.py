@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from statistics import stdev
 from typing import Any
 
 import numpy as np
@@ -383,9 +384,7 @@ def summarise(name: str, scores: list[Scores]) -> dict[str, Any]:
         result |= {
             f"{name}accuracy{kind}": [round(value, 5) for value in values],
             f"{name}mean{kind}": round(float(np.mean(values)), 4),
-            f"{name}deviation{kind}": round(
-                float(np.std(values, ddof=1)) if len(values) > 1 else 0.0, 4
-            ),
+            f"{name}deviation{kind}": round(stdev(values), 4) if len(values) > 1 else 0.0,
         }
     return result
 
