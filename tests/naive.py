@@ -11,6 +11,7 @@ from torch import Tensor
 
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.models.treecaps import TreeCaps
+from treecaps.models.treecaps_config import TreeCapsConfig
 from treecaps.nn.token_capsules import TokenCapsules
 from treecaps.nn.tree_convolution import TreeConvolution
 from treecaps.syntax.names import is_name
@@ -97,7 +98,14 @@ def convolve(layer: TreeConvolution, x: Tensor, nodes: Nodes) -> Tensor:
 
 
 def variable_to_static(
-    u: Tensor, m: Tensor, a: int, b: int | None, r: int, form: str, distinct: bool = False
+    u: Tensor,
+    m: Tensor,
+    a: int,
+    b: int | None,
+    r: int,
+    form: str,
+    distinct: bool = False,
+    stop: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Algorithm 1, line by line, for capsules [N, D] that each count m times in the sum."""
     order = u.norm(dim=1).argsort(descending=True, stable=True)
@@ -113,6 +121,8 @@ def variable_to_static(
     v = u[starts[:a]]
     chosen = order[:b]
     u, m = u[chosen], m[chosen]
+    if stop:
+        u, m = u.detach(), m.detach()
     alpha = torch.zeros(len(u), len(v), dtype=u.dtype)
     beta = alpha
     for _ in range(r):
@@ -122,14 +132,56 @@ def variable_to_static(
     return torch.cat([v, v.new_zeros(a - len(v), v.shape[1])]), beta
 
 
-def route(predictions: Tensor, t: int, form: str) -> tuple[Tensor, Tensor]:
-    """Algorithm 2, line by line, for predictions [J, M, D]."""
+def published_routing(u: Tensor, config: TreeCapsConfig) -> Tensor:
+    """Route capsules [T, C, D] of all nodes to static capsules [C a, D] as the authors' code does.
+
+    Starts and routed capsules are the largest of each channel, by coordinate or by length. All
+    static capsules compete for each routed one, or those of its channel alone.
+    """
+
+    def largest(channel: int, count: int) -> Tensor:
+        mine = u[:, channel]
+        if config.by_coordinate:
+            columns = [mine[:, d].sort(descending=True).values[:count] for d in range(u.shape[2])]
+            return torch.stack(columns, 1)
+        return mine[mine.norm(dim=1).argsort(descending=True, stable=True)[:count]]
+
+    a, b = config.statics, config.routed or len(u)
+    starts = [largest(channel, a) for channel in range(u.shape[1])]
+    routed = [largest(channel, b) for channel in range(u.shape[1])]
+    if config.joint:
+        starts, routed = [torch.cat(starts)], [torch.cat(routed)]
+    found = []
+    for start, w in zip(starts, routed, strict=True):
+        rows, v = w.detach() if config.stop_routed else w, start
+        alpha = torch.zeros(len(rows), len(v), dtype=u.dtype)
+        for _ in range(config.static_iterations):
+            alpha = alpha + rows @ v.T
+            v = squash(alpha.softmax(1).T @ rows, config.squash)
+        found.append(v)
+    capsules = torch.cat(found).view(u.shape[1], -1, u.shape[2])
+    missing = a - capsules.shape[1]
+    return torch.nn.functional.pad(capsules, (0, 0, 0, missing)).flatten(0, 1)
+
+
+def route(
+    predictions: Tensor, t: int, form: str, bias: Tensor | None = None, stop: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Algorithm 2, line by line, for predictions [J, M, D].
+
+    With ``stop``, nothing is learned through the coefficients: they are computed from predictions
+    without a gradient, and only the last sum is one of predictions with theirs.
+    """
+    b = torch.zeros_like(predictions[0]) if bias is None else bias
     delta = predictions.new_zeros(predictions.shape[:2])
     gamma, z = delta, delta
-    for _ in range(t):
+    for iteration in range(t):
         gamma = delta.softmax(1)
-        z = squash((gamma[:, :, None] * predictions).sum(0), form)
-        delta = delta + (predictions * z).sum(2)
+        inner = stop and iteration < t - 1
+        votes, shift = (predictions.detach(), b.detach()) if inner else (predictions, b)
+        z = squash((gamma[:, :, None] * votes).sum(0) + shift, form)
+        seen = predictions.detach() if stop else predictions
+        delta = delta + (seen * z).sum(2)
     return z, gamma
 
 
@@ -178,10 +230,14 @@ def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tens
         equal = ((flat[:, None] - flat).abs().amax(2) < 1e-9).sum(1)
         gate = gate * (1 + equal.log()) / equal
     # [T, D, C] to one capsule after the other, [T, C, D].
-    u = squash(y.reshape(len(y), config.capsule_size, -1).transpose(1, 2), config.squash)
+    u = y.reshape(len(y), config.capsule_size, -1).transpose(1, 2)
+    if config.squash_primary:
+        u = squash(u, config.squash)
     channels = u.shape[1]
     if config.pooling == "max":
         static = u.flatten(0, 1).amax(0, keepdim=True)
+    elif config.joint or config.by_coordinate:
+        static = published_routing(u, config)
     else:
         options = (
             config.statics,
@@ -189,6 +245,7 @@ def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tens
             config.static_iterations,
             config.squash,
             config.distinct_starts,
+            config.stop_routed,
         )
         if config.per_channel:
             parts = [variable_to_static(u[:, c], gate, *options)[0] for c in range(channels)]
@@ -203,5 +260,7 @@ def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tens
         shape = (len(below), -1, layer.outputs, layer.output_size)
         weight = layer.weight.view(shape)
         predictions = torch.einsum("ji,jimd->jmd", below, weight)
-        below, coupling = route(predictions, layer.iterations, config.squash)
+        below, coupling = route(
+            predictions, layer.iterations, config.squash, layer.bias, config.stop_gradients
+        )
     return below, coupling, static

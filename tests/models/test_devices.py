@@ -28,6 +28,7 @@ from treecaps.training.presets import get_preset
 TREES = [tree for tree in example_trees() if len(tree) < 400][::4]
 VARIANTS = {name: get_preset("default", name).network for name in ARCHITECTURES} | {
     "paper": get_preset("paper").network,
+    "published": get_preset("published").network,
     "together": TreeCapsConfig(channels=8, per_channel=False, static_iterations=3, routed=5),
     "maxima": TreeCapsConfig(channels=8, pooling="max", secondary=4, code_iterations=3),
 }
@@ -54,7 +55,8 @@ def test_tensors_are_made_where_the_inputs_are(variant: str) -> None:
             total.backward()  # type: ignore[no-untyped-call]
         metrics = model.metrics(output, label)
         if isinstance(model, TreeCaps):
-            model.static_coupling(batch)
+            if model.config.has_routes:
+                model.static_coupling(batch)
             contrastive_loss(model.embed(batch), label, 0.1).backward()  # type: ignore[no-untyped-call]
             assert map_at_r(model.embed(batch), label) is not None
         scores = TorchEngine([model], [1.0], 3).scores(inputs)

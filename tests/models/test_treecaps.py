@@ -27,8 +27,30 @@ from treecaps.syntax.tree import Tree
 
 PAPER = TreeCapsConfig(vector_size=5, channels=6, slices=4, capsule_size=4)
 SMALL = replace(PAPER, statics=3, per_channel=False, code_iterations=3)
+PUBLISHED = replace(
+    PAPER,
+    statics=5,
+    routed=7,
+    joint=True,
+    by_coordinate=True,
+    stop_routed=True,
+    squash_primary=False,
+    convolution_init="normal",
+    code_iterations=3,
+    code_bias=True,
+    code_std=0.1,
+    stop_gradients=True,
+)
 VARIANTS = {
     "paper": PAPER,
+    "published": PUBLISHED,
+    "published, many": replace(PUBLISHED, statics=60, routed=80),
+    "published, all routed": replace(PUBLISHED, routed=None, static_iterations=3),
+    "published, by capsule": replace(PUBLISHED, by_coordinate=False),
+    "published, each channel": replace(PUBLISHED, joint=False),
+    "published, with gradients": replace(PUBLISHED, stop_routed=False, stop_gradients=False),
+    "published, squashed": replace(PUBLISHED, squash_primary=True, secondary=4),
+    "stopped gradients": replace(SMALL, stop_routed=True, stop_gradients=True, code_bias=True),
     "all capsules compete": SMALL,
     "printed squash": replace(SMALL, squash="printed"),
     "one iteration": replace(SMALL, static_iterations=1, code_iterations=1),
@@ -196,7 +218,7 @@ def test_node_by_node_it_says_the_same(variant: str) -> None:
     )
 
 
-@pytest.mark.parametrize("variant", [v for v, c in VARIANTS.items() if c.pooling != "max"])
+@pytest.mark.parametrize("variant", [v for v, c in VARIANTS.items() if c.has_routes])
 def test_routes_lead_back_to_windows(variant: str) -> None:
     config = VARIANTS[variant]
     trees = [parse_file(EXAMPLES[0]), parse_file(EXAMPLES[4])]
@@ -221,8 +243,8 @@ def test_routes_lead_back_to_windows(variant: str) -> None:
         for number in range(CLASSES):
             predictions = torch.einsum("ji,jid->jd", static, weight[:, :, number])
             parts = predictions * answer.coupling[program, :, number, None]
-            whole = parts.sum(0)
-            expected = parts @ whole / (whole @ whole)
+            whole = parts.sum(0) if layer.bias is None else parts.sum(0) + layer.bias[number]
+            expected = parts @ whole / (parts @ whole).sum()
             assert close(code_shares[program, :, number], expected)
     if config.statics == 1 and config.per_channel:
         capsules, _, weight = network._primary(batch.windows)
@@ -234,10 +256,11 @@ def test_routes_lead_back_to_windows(variant: str) -> None:
         assert close(shares[0], (parts * whole).sum(1) / (whole * whole).sum(0))
 
 
-def test_maxima_have_no_routes() -> None:
+@pytest.mark.parametrize("variant", ["max pooling", "published"])
+def test_maxima_have_no_routes(variant: str) -> None:
     tree = parse_file(EXAMPLES[0])
     vocabulary = Vocabulary.of([tree])
-    config = VARIANTS["max pooling"]
+    config = VARIANTS[variant]
     network = TreeCaps(config, len(vocabulary), CLASSES).double()
     with pytest.raises(UsageError, match="there are no routes"):
         network.routes(read([tree], vocabulary, config))

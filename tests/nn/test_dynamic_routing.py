@@ -1,7 +1,9 @@
+import pytest
 import torch
 
 from tests.naive import route
 from treecaps.nn.dynamic_routing import CapsuleLayer, dynamic_routing
+from treecaps.nn.squash import squash
 
 
 def test_equals_the_algorithm_line_by_line() -> None:
@@ -40,3 +42,29 @@ def test_one_iteration_equals_routing_the_predictions_once() -> None:
     expected = dynamic_routing(predictions, 1)
     for found, wanted in zip(layer(below), expected, strict=True):
         assert torch.allclose(found, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+def test_without_gradients_through_the_coupling_only_the_last_sum_learns(iterations: int) -> None:
+    torch.manual_seed(0)
+    predictions = torch.randn(5, 2, 4, 3, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    plain, _ = dynamic_routing(predictions, iterations, bias=bias)
+    found, coupling = dynamic_routing(predictions, iterations, bias=bias, stop_gradients=True)
+    torch.testing.assert_close(found, plain)
+    assert not coupling.requires_grad
+    sums = (predictions * coupling.transpose(0, 1).unsqueeze(3)).sum(0) + bias
+    inputs = (predictions, bias)
+    ours = torch.autograd.grad(found.sum(), inputs)
+    theirs = torch.autograd.grad(squash(sums).sum(), inputs)
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_bias_begins_at_a_tenth_and_weights_as_asked() -> None:
+    layer = CapsuleLayer(6, 4, 3, 5, bias=True, std=0.01)
+    assert layer.bias is not None
+    assert (layer.bias == 0.1).all()
+    assert layer.weight.std().item() == pytest.approx(0.01, rel=0.2)
+    nothing = torch.zeros(1, 6, 4)
+    torch.testing.assert_close(layer(nothing)[0][0], squash(layer.bias))

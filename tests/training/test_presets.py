@@ -114,7 +114,7 @@ def test_numbers_beyond_all_bounds_are_refused(digits: int, sign: int) -> None:
         ("window_dropout=1", "below 1"),
         ("gated=maybe", "true or false"),
         ("squash=hinton", "sabour or printed"),
-        ("decay=linear", "cosine or none"),
+        ("decay=linear", "cosine or step or none"),
         ("vectors=magic", "parent or coding or word2vec or random"),
         ("learning_rate=0", "above 0"),
         ("token_lr_multiplier=0", "above 0"),

@@ -54,15 +54,21 @@ class _Command(click.Command):
     """A command whose help lists what --set can set; that takes a moment to load."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from treecaps.models.architectures import get_architecture
         from treecaps.models.settings import show
         from treecaps.tasks import get_task
         from treecaps.training.presets import get_preset, options
 
+        names = list(get_architecture("treecaps").presets)
         rows = []
-        for (name, value, text), (_, other, _) in zip(
-            options(get_preset("default")), options(get_preset("paper")), strict=True
-        ):
-            rows.append((name, f"{text}  [{show(value)}; paper: {show(other)}]"))
+        for every in zip(*(options(get_preset(name)) for name in names), strict=True):
+            name, value, text = every[0]
+            others = [
+                f"{preset}: {show(other)}"
+                for preset, (_, other, _) in zip(names[1:], every[1:], strict=True)
+                if other != value
+            ]
+            rows.append((name, f"{text}  [{'; '.join([show(value), *others])}]"))
         with formatter.section("Names for --set"):
             formatter.write_dl(rows)
         for name in _tasks()[1:]:
@@ -311,7 +317,8 @@ def _print(model: "TrainedModel", task: "Task", out: Path) -> None:
         f"{facts['training']['programs']:,} for training,"
         f" {facts['validation']['programs']:,} for validation",
     )
-    add_row(table, "classes", f"{facts['training']['classes']:,}")
+    if task.needs_labels:
+        add_row(table, "classes", f"{facts['training']['classes']:,}")
     for member in model.card["members"]:
         name = f"epochs, seed {member['seed']}" if len(model.members) > 1 else "epochs"
         add_row(table, name, f"{member['epochs']}, the best was {member['best_epoch']}")

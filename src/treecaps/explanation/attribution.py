@@ -23,9 +23,7 @@ MOST_NODES = 2000
 
 def best_method(model: TrainedModel, tree: Tree) -> Method:
     """Return the method that tells most of a program in a moment."""
-    routed = all(
-        isinstance(one, TreeCaps) and one.config.pooling == "routing" for one in model.members
-    )
+    routed = all(isinstance(one, TreeCaps) and one.config.has_routes for one in model.members)
     return "routing" if routed and len(tree) > MOST_NODES else "gradients"
 
 

@@ -187,7 +187,7 @@ def _routes(model: TrainedModel, tree: Tree, number: int) -> tuple[Route, ...]:
     """Return the strongest routes of the network that counts most."""
     member = strongest(model)
     config = member.config
-    if config.pooling == "max":
+    if not config.has_routes:
         return ()
     program, rows = WindowsAndBags.with_rows(tree, model.vocabulary, config.depths, config.feature)
     routes = member.find_routes(program)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from treecaps.nn.margin_loss import margin_loss
 from treecaps.nn.squash import lengths, squash
 from treecaps.nn.tensors import to_numpy, to_tensors
 from treecaps.nn.token_capsules import TokenCapsules
+from treecaps.nn.top_k_routing import TopKRouting
 from treecaps.nn.tree_convolution import TreeConvolution
 from treecaps.nn.variable_to_static import VariableToStatic
 from treecaps.syntax.tree import Tree
@@ -58,6 +59,25 @@ class Capsules(NetworkOutput):
     def lengths(self) -> Tensor:
         """The scores."""
         return self.scores
+
+
+def _new_routing(config: TreeCapsConfig) -> VariableToStatic | TopKRouting:
+    """Return the layer from primary to static capsules."""
+    options: dict[str, Any] = {
+        "routed": config.routed,
+        "iterations": config.static_iterations,
+        "stop_gradient": config.stop_routed,
+        "form": config.squash,
+    }
+    if config.joint or config.by_coordinate:
+        by = config.by_coordinate
+        return TopKRouting(config.statics, joint=config.joint, by_coordinate=by, **options)
+    return VariableToStatic(
+        config.statics,
+        per_channel=config.per_channel,
+        distinct=config.distinct_starts,
+        **options,
+    )
 
 
 class Routes(NamedTuple):
@@ -108,6 +128,24 @@ class Routes(NamedTuple):
     ),
     # As printed; docs/paper.md has what the paper leaves open, and why it is read so.
     paper=Recommended(TreeCapsConfig(), {"batch_size": 4}),
+    # As the authors' code does it; docs/paper.md lists the differences.
+    published=Recommended(
+        TreeCapsConfig(
+            statics=20,
+            routed=25,
+            joint=True,
+            by_coordinate=True,
+            stop_routed=True,
+            squash_primary=False,
+            convolution_init="normal",
+            code_iterations=3,
+            code_bias=True,
+            code_std=0.01,
+            code_rate=1.0,
+            stop_gradients=True,
+        ),
+        {"epochs": 60, "batch_size": 1, "decay": "step"},
+    ),
 )
 class TreeCaps(Network):
     """The network of the paper.
@@ -137,29 +175,30 @@ class TreeCaps(Network):
     def __init__(self, config: TreeCapsConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__(config, kinds, classes, tokens)
         sizes = (config.vector_size, *config.hidden)
+        normal = config.convolution_init == "normal"
         self.hidden = nn.ModuleList(
-            TreeConvolution(inputs, outputs, residual=config.residual and inputs == outputs)
+            TreeConvolution(
+                inputs, outputs, residual=config.residual and inputs == outputs, normal=normal
+            )
             for inputs, outputs in pairwise(sizes)
         )
-        self.primary = TreeConvolution(sizes[-1], config.channels, config.slices)
+        self.primary = TreeConvolution(sizes[-1], config.channels, config.slices, normal=normal)
         outputs = config.channels * config.slices
         self.gate = nn.Linear(outputs, 1) if config.gated else None
         if self.gate:
             # A gate begins fully open: every window counts as often as it occurs.
             nn.init.zeros_(self.gate.weight)
             nn.init.constant_(self.gate.bias, math.log(math.e - 1))
-        self.variable_to_static = VariableToStatic(
-            config.statics,
-            routed=config.routed,
-            iterations=config.static_iterations,
-            per_channel=config.per_channel,
-            distinct=config.distinct_starts,
-            form=config.squash,
-        )
+        self.variable_to_static = _new_routing(config)
         size = config.capsule_size
         groups = outputs // size if config.per_channel else 1
         statics = 1 if config.pooling == "max" else groups * config.statics
         routing = (config.code_iterations, config.squash)
+        others: dict[str, Any] = {
+            "bias": config.code_bias,
+            "std": config.code_std,
+            "stop_gradients": config.stop_gradients,
+        }
         self.tokens: TokenCapsules | None = None
         if config.feature:
             self.tokens = TokenCapsules(
@@ -173,10 +212,10 @@ class TreeCaps(Network):
         self.secondary: CapsuleLayer | None = None
         if config.secondary:
             self.secondary = CapsuleLayer(
-                statics, size, config.secondary, config.secondary_size, *routing
+                statics, size, config.secondary, config.secondary_size, *routing, **others
             )
             statics, size = config.secondary, config.secondary_size
-        self.code = CapsuleLayer(statics, size, classes, config.code_size, *routing)
+        self.code = CapsuleLayer(statics, size, classes, config.code_size, *routing, **others)
         self.decoder: Decoder | None = None
         if config.windows and classes:
             self.decoder = Decoder(classes, config.code_size, config.windows)
@@ -254,7 +293,10 @@ class TreeCaps(Network):
         """
         if name == "tokens.vectors":
             return _TOKEN_LR_MULTIPLIER
-        return max(self.code.outputs / _FEW_CLASSES, 1) if name.startswith("code.") else 1.0
+        if not name.startswith("code."):
+            return 1.0
+        chosen = max(self.code.outputs / _FEW_CLASSES, 1)
+        return chosen if self.config.code_rate is None else self.config.code_rate
 
     @torch.no_grad()
     def static_coupling(self, batch: WindowsAndBagsTensors[Tensor]) -> list[Tensor]:
@@ -265,6 +307,8 @@ class TreeCaps(Network):
             channel, shares that sum to 1 over the static capsules.
         """
         windows = batch.windows
+        if isinstance(self.variable_to_static, TopKRouting):
+            raise UsageError("there are no routes: maxima were taken, or the top k of each channel")
         primary, count, weight = self._primary(windows)
         return self.variable_to_static.coupling(
             primary, windows.window, count, weight, windows.bounds
@@ -293,8 +337,8 @@ class TreeCaps(Network):
             is negative. Static capsules of tokens come after the S that come from windows, and
             ``TokenCapsules.shares`` tells what they are due to.
         """
-        if self.config.pooling == "max":
-            raise UsageError("there are no routes where maxima are taken instead of routing")
+        if isinstance(self.variable_to_static, TopKRouting) or not self.config.has_routes:
+            raise UsageError("there are no routes: maxima were taken, or the top k of each channel")
         windows = batch.windows
         primary, count, weight = self._primary(windows)
         routed = (primary, windows.window, count, weight, windows.bounds)
@@ -351,4 +395,6 @@ class TreeCaps(Network):
         if self.gate:
             gates = functional.softplus(self.gate(outputs.flatten(1))).squeeze(1)
             weight = weight * gates[batch.window]
-        return squash(capsules, config.squash, dim=1), count, weight  # [W, D, C], [P], [P]
+        if config.squash_primary:
+            capsules = squash(capsules, config.squash, dim=1)
+        return capsules, count, weight  # [W, D, C], [P], [P]

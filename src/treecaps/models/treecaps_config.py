@@ -25,6 +25,17 @@ class TreeCapsConfig(NetworkConfig):
     routed: int | None = option(None, "b, how many of the longest capsules are routed; all if none")
     static_iterations: int = option(1, "r, the iterations of variable-to-static routing", le=1000)
     per_channel: bool = option(True, "route each channel by itself")
+    joint: bool = option(
+        False, "let the static capsules of all channels compete, where each channel has its own"
+    )
+    by_coordinate: bool = option(
+        False, "choose starts and routed capsules by the largest values of each coordinate"
+    )
+    stop_routed: bool = option(False, "let no gradient through the routed capsules")
+    squash_primary: bool = option(True, "squash primary capsules")
+    convolution_init: Literal["uniform", "normal"] = option(
+        "uniform", "initial weights: uniform within 1/sqrt(V), or normal with that deviation"
+    )
     distinct_starts: bool = option(False, "let equal capsules fill one place among the starts")
     pooling: Literal["routing", "max"] = option("routing", "how static capsules come about")
     counts: Literal["exact", "log"] = option("exact", "multiplicities m as they are, or 1 + ln m")
@@ -33,6 +44,14 @@ class TreeCapsConfig(NetworkConfig):
     secondary_size: int = option(8, "the size of a secondary capsule")
     code_size: int = option(8, "D_cc, the size of a code capsule")
     code_iterations: int = option(1, "t, the iterations of dynamic routing", le=1000)
+    code_bias: bool = option(False, "give the capsules above static ones a bias")
+    code_std: float | None = option(
+        None, "standard deviation of their initial weights; chosen by their number if none", gt=0
+    )
+    code_rate: float | None = option(
+        None, "their learning-rate multiplier; a tenth of the number of classes if none", gt=0
+    )
+    stop_gradients: bool = option(False, "let no gradient through the coupling of dynamic routing")
     squash: Literal["sabour", "printed"] = option("sabour", "the form of squash")
     token_channels: int = option(
         0, "channels of capsules of tokens and of up to three neighbours, if any are seen", ge=0
@@ -42,6 +61,15 @@ class TreeCapsConfig(NetworkConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if (self.joint or self.by_coordinate) and not self.per_channel:
+            raise UsageError("joint and by_coordinate are for static capsules of each channel")
+        if (self.joint or self.by_coordinate) and (
+            self.gated or self.counts == "log" or self.distinct_starts
+        ):
+            raise UsageError(
+                "joint and by_coordinate count every node once: set gated=false, counts=exact and"
+                " distinct_starts=false"
+            )
         if self.windows and self.window_depth != 2:
             raise UsageError("a decoder rebuilds windows of depth 2: set windows=0 for others")
         if self.channels * self.slices % self.capsule_size:
@@ -54,6 +82,11 @@ class TreeCapsConfig(NetworkConfig):
     def depths(self) -> tuple[int, ...]:
         """The window depth of each convolution layer."""
         return (self.window_depth,) * (len(self.hidden) + 1)
+
+    @property
+    def has_routes(self) -> bool:
+        """Whether it can be read out which windows a static capsule comes from."""
+        return self.pooling == "routing" and not self.joint and not self.by_coordinate
 
     @property
     def feature(self) -> Feature | None:

@@ -8,9 +8,15 @@ from torch import Tensor, nn
 from treecaps.nn.squash import SquashForm, squash
 from treecaps.nn.weights import normal_
 
+_BIAS = 0.1
+
 
 def dynamic_routing(
-    predictions: Tensor, iterations: int = 3, form: SquashForm = "sabour"
+    predictions: Tensor,
+    iterations: int = 3,
+    form: SquashForm = "sabour",
+    bias: Tensor | None = None,
+    stop_gradients: bool = False,
 ) -> tuple[Tensor, Tensor]:
     r"""Route the predictions of J capsules to M capsules (algorithm 2; Sabour et al. 2017).
 
@@ -18,25 +24,35 @@ def dynamic_routing(
 
     .. math::
         \gamma_j = \mathrm{softmax}_m(\delta_j) \qquad
-        z_m = \mathrm{squash}\Bigl(\sum_j \gamma_{jm} \hat v_{m|j}\Bigr) \qquad
+        z_m = \mathrm{squash}\Bigl(\sum_j \gamma_{jm} \hat v_{m|j} + b_m\Bigr) \qquad
         \delta_{jm} \mathrel{+}= \hat v_{m|j} \cdot z_m
 
     Args:
         predictions: ``[J, B, M, D]``, what each capsule j predicts for each capsule m.
         iterations: t.
         form: The form of squash.
+        bias: ``[M, D]``, b; the paper has none.
+        stop_gradients: Let no gradient through the coupling, as the authors of the algorithm do:
+            only the last iteration learns.
 
     Returns:
         The capsules z, ``[B, M, D]``, and the coupling gamma they were made with, ``[B, J, M]``.
     """
     outputs = predictions.shape[2]
+    shift: Tensor | float = 0.0 if bias is None else bias
+    inner, inner_shift = predictions, shift
+    if stop_gradients and iterations > 1:
+        inner = predictions.detach()
+        inner_shift = shift.detach() if isinstance(shift, Tensor) else shift
     coupling = predictions.new_full(predictions.shape[:3], 1 / outputs)
-    values = squash(predictions.sum(0) / outputs, form)
+    values = squash(inner.sum(0) / outputs + inner_shift, form)
     total = values
-    for _ in range(iterations - 1):
+    for iteration in range(2, iterations + 1):
         # delta is the product of a prediction with the sum of all z so far.
-        coupling = (predictions * total).sum(3).softmax(2)
-        values = squash((predictions * coupling.unsqueeze(3)).sum(0), form)
+        coupling = (inner * total).sum(3).softmax(2)
+        last = iteration == iterations
+        votes, offset = (predictions, shift) if last else (inner, inner_shift)
+        values = squash((votes * coupling.unsqueeze(3)).sum(0) + offset, form)
         total = total + values
     return values, coupling.transpose(0, 1)
 
@@ -55,6 +71,9 @@ class CapsuleLayer(nn.Module):
         output_size: Their size D.
         iterations: t, of dynamic routing.
         form: The form of squash.
+        bias: Whether each output has a bias, which begins at 0.1 in every coordinate.
+        std: Standard deviation of the initial weights; chosen by the sizes by default.
+        stop_gradients: Let no gradient through the coupling.
 
     Shapes:
         capsules ``[B, J, input_size]``; output ``[B, M, D]`` and the coupling ``[B, J, M]``.
@@ -68,11 +87,17 @@ class CapsuleLayer(nn.Module):
         output_size: int,
         iterations: int = 3,
         form: SquashForm = "sabour",
+        *,
+        bias: bool = False,
+        std: float | None = None,
+        stop_gradients: bool = False,
     ) -> None:
         super().__init__()
         self.outputs, self.output_size = outputs, output_size
         self.iterations, self.form = iterations, form
+        self.std, self.stop_gradients = std, stop_gradients
         self.weight = nn.Parameter(torch.empty(inputs, input_size, outputs * output_size))
+        self.bias = nn.Parameter(torch.empty(outputs, output_size)) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -81,7 +106,10 @@ class CapsuleLayer(nn.Module):
         # input capsules of length 1 make outputs of length 1/2 before squashing, however many
         # classes there are; smaller ones leave many classes without a signal to learn from.
         inputs = self.weight.shape[0]
-        normal_(self.weight, self.outputs / (2 * math.sqrt(inputs * self.output_size)))
+        chosen = self.outputs / (2 * math.sqrt(inputs * self.output_size))
+        normal_(self.weight, chosen if self.std is None else self.std)
+        if self.bias is not None:
+            nn.init.constant_(self.bias, _BIAS)
 
     def extra_repr(self) -> str:
         """Return the sizes that ``print`` shows."""
@@ -113,7 +141,15 @@ class CapsuleLayer(nn.Module):
             # Everything goes everywhere in equal parts: no need to predict one by one.
             weight = self.weight.view(inputs * size, -1)
             sums = (capsules.reshape(batch, -1) @ weight / self.outputs).view(shape)
+            if self.bias is not None:
+                sums = sums + self.bias
             equal = capsules.new_full((batch, inputs, self.outputs), 1 / self.outputs)
             return squash(sums, self.form), equal
         predictions = torch.bmm(capsules.transpose(0, 1), self.weight)
-        return dynamic_routing(predictions.view(inputs, *shape), self.iterations, self.form)
+        return dynamic_routing(
+            predictions.view(inputs, *shape),
+            self.iterations,
+            self.form,
+            self.bias,
+            self.stop_gradients,
+        )

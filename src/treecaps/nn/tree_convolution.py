@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from treecaps.nn.weights import normal_
+
 
 def gather_windows(
     vectors: Tensor, offsets: Tensor, member: Tensor, top: Tensor, left: Tensor, right: Tensor
@@ -102,6 +104,8 @@ class TreeConvolution(nn.Module):
         inputs: V, the size of a member's vector.
         channels: V', the size of the output.
         slices: How many such convolutions stand side by side, each with weights of its own.
+        normal: Draw initial weights from a normal distribution with deviation 1 / sqrt(V), as the
+            published code does, instead of uniformly within that bound.
         residual: Whether the sum of the members by their first weights is added to y: in windows
             of depth 2, the vector of the node itself. The output must have its size.
 
@@ -111,19 +115,28 @@ class TreeConvolution(nn.Module):
     """
 
     def __init__(
-        self, inputs: int, channels: int, slices: int = 1, *, residual: bool = False
+        self,
+        inputs: int,
+        channels: int,
+        slices: int = 1,
+        *,
+        residual: bool = False,
+        normal: bool = False,
     ) -> None:
         super().__init__()
         self.channels, self.slices, self.residual = channels, slices, residual
+        self.normal = normal
         self.weight = nn.Parameter(torch.empty(3 * inputs, channels * slices))
         self.bias = nn.Parameter(torch.empty(channels * slices))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw new weights."""
-        # Of the order of 0.1, which learns at once; the 0.01 of the published code stalls.
         bound = math.sqrt(3 / len(self.weight))
-        nn.init.uniform_(self.weight, -bound, bound)
+        if self.normal:
+            normal_(self.weight, bound)
+        else:
+            nn.init.uniform_(self.weight, -bound, bound)
         nn.init.zeros_(self.bias)
 
     def extra_repr(self) -> str:

@@ -38,6 +38,7 @@ class VariableToStatic(nn.Module):
             capsules together.
         distinct: Let each distinct capsule fill one place among the starts, however often it
             occurs. This is not the paper's algorithm.
+        stop_gradient: Let no gradient through the routed capsules, only through the starts.
         form: The form of squash.
 
     Shapes:
@@ -56,17 +57,20 @@ class VariableToStatic(nn.Module):
         iterations: int = 3,
         per_channel: bool = False,
         distinct: bool = False,
+        stop_gradient: bool = False,
         form: SquashForm = "sabour",
     ) -> None:
         super().__init__()
         self.statics, self.routed, self.iterations = statics, routed, iterations
-        self.per_channel, self.distinct, self.form = per_channel, distinct, form
+        self.per_channel, self.distinct = per_channel, distinct
+        self.stop_gradient, self.form = stop_gradient, form
 
     def extra_repr(self) -> str:
         """Return the options that ``print`` shows."""
         return (
             f"{self.statics}, routed={self.routed}, iterations={self.iterations},"
-            f" per_channel={self.per_channel}, distinct={self.distinct}, form={self.form}"
+            f" per_channel={self.per_channel}, distinct={self.distinct},"
+            f" stop_gradient={self.stop_gradient}, form={self.form}"
         )
 
     def forward(
@@ -134,6 +138,8 @@ class VariableToStatic(nn.Module):
             share = self._routed_share(capsules, count, blocks(window, bounds, capsules.shape[2]))
             weights = weight.unsqueeze(1) * share
         values, present = self._starts(capsules, window, count, bounds)
+        if self.stop_gradient:
+            capsules, weights = capsules.detach(), weights.detach()
         total = torch.zeros_like(values)
         everything = self._everything(capsules, window, weights, bounds)
         for _ in range(self.iterations):

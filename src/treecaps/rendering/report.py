@@ -85,8 +85,9 @@ class _Report(TrainingFacts):
     def facts(self) -> list[tuple[str, str]]:
         """Return names and metrics."""
         model, metrics = self.model, self.model.card["metrics"]
+        classes = model.card["data"]["training"]["classes"]
         rows = [
-            ("classes", f"{model.card['data']['training']['classes']:,}"),
+            *([("classes", f"{classes:,}")] if self.task.needs_labels else []),
             ("training programs", f"{model.card['data']['training']['programs']:,}"),
             ("validation programs", f"{len(self.trees):,}"),
             ("networks", f"{len(model.members)}, with {model.num_parameters:,} weights in all"),
@@ -215,7 +216,7 @@ class _Report(TrainingFacts):
     def _routes(self) -> bool:
         """Whether it can be told what leads to answers."""
         return all(
-            isinstance(one, TreeCaps) and one.config.pooling != "max" for one in self.model.members
+            isinstance(one, TreeCaps) and one.config.has_routes for one in self.model.members
         )
 
     def map(self) -> Markup:

@@ -27,8 +27,10 @@ class TrainingConfig:
     token_lr_multiplier: float | None = option(
         None, "how many times faster the vectors of sub-tokens learn; if none, 20 to 2 times", gt=0
     )
-    decay: Literal["cosine", "none"] = option(
-        "cosine", "how the learning rate goes down: along a cosine to zero, or not"
+    decay: Literal["cosine", "step", "none"] = option(
+        "cosine",
+        "how the learning rate goes down: along a cosine to zero, to a quarter after half of the"
+        " epochs, or not",
     )
     weight_decay: float = option(0.0, "decoupled weight decay", ge=0, le=1_000_000)
     patience: int | None = option(

@@ -353,4 +353,6 @@ def _rate(config: TrainingConfig, share: float) -> float:
     """Return the learning rate when a share of all steps is done."""
     if config.decay == "none":
         return config.learning_rate
+    if config.decay == "step":
+        return config.learning_rate if share < 0.5 else config.learning_rate / 4
     return config.learning_rate * (1 + math.cos(math.pi * share)) / 2

@@ -1,0 +1,208 @@
+"""Top-k routing: variable-to-static routing from the largest capsules of each channel."""
+
+import math
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from treecaps.nn.squash import SquashForm, squash
+
+# Numbers worked on at a time: few enough to stay in the cache, and to bound memory.
+_BLOCK = 1 << 18
+_SAFE = 60.0
+"""Below this, exponentials and their sums are finite in 32 bits."""
+
+
+class TopKRouting(nn.Module):
+    r"""Variable-to-static routing as the published code does it.
+
+    Each channel has a static capsules of its own. They start from the largest of the program:
+
+    - by capsule: the a longest capsules of the channel;
+    - by coordinate: the a largest values of each coordinate by themselves, so that a start is put
+      together from several nodes (``top_k`` over signed values).
+
+    The b largest of each channel are routed, chosen in the same way. Then r times
+
+    .. math::
+        \alpha_{ij} \mathrel{+}= u_i \cdot v_j \qquad
+        \beta_i = \mathrm{softmax}_j(\alpha_i) \qquad
+        v_j = \mathrm{squash}\Bigl(\sum_i \beta_{ij} u_i\Bigr)
+
+    with the softmax over the static capsules of all channels, or of each channel by itself. Rows
+    that are equal are routed once with their multiplicity, on both sides: what starts equal stays
+    equal.
+
+    A program with fewer than a nodes has as many static capsules in a channel; the others are zero.
+
+    Args:
+        statics: a, the static capsules of a channel.
+        routed: b, how many capsules of a channel take part; all by default.
+        iterations: r.
+        by_coordinate: Choose by coordinate instead of by capsule.
+        joint: Let the static capsules of all channels compete together.
+        stop_gradient: Let no gradient through the routed capsules u.
+        form: The form of squash.
+
+    Shapes:
+        capsules ``[W, D, C]`` of the distinct windows; window ``[P]``, the distinct windows of B
+        programs, program after program; count ``[P]``, their multiplicities; weight, as for
+        ``VariableToStatic``, is not used; bounds, B + 1 numbers, where each program's windows
+        begin; output ``[B, C a, D]``.
+    """
+
+    def __init__(
+        self,
+        statics: int,
+        *,
+        routed: int | None = None,
+        iterations: int = 1,
+        by_coordinate: bool = False,
+        joint: bool = True,
+        stop_gradient: bool = False,
+        form: SquashForm = "sabour",
+    ) -> None:
+        super().__init__()
+        self.statics, self.routed, self.iterations = statics, routed, iterations
+        self.by_coordinate, self.joint = by_coordinate, joint
+        self.stop_gradient, self.form = stop_gradient, form
+
+    def extra_repr(self) -> str:
+        """Return the options that ``print`` shows."""
+        return (
+            f"{self.statics}, routed={self.routed}, iterations={self.iterations},"
+            f" by_coordinate={self.by_coordinate}, joint={self.joint},"
+            f" stop_gradient={self.stop_gradient}, form={self.form}"
+        )
+
+    def forward(
+        self, capsules: Tensor, window: Tensor, count: Tensor, weight: Tensor, bounds: list[int]
+    ) -> Tensor:
+        """Return the static capsules."""
+        found = []
+        for begin, end in pairwise(bounds):
+            units = capsules[window[begin:end]]
+            groups = [units] if self.joint else torch.split(units, 1, 2)
+            parts = [self._route(group, count[begin:end]) for group in groups]
+            found.append(torch.cat(parts))
+        return torch.stack(found)
+
+    def _route(self, units: Tensor, count: Tensor) -> Tensor:
+        """Return the static capsules ``[C a, D]`` of one program's capsules ``[n, D, C]``."""
+        nodes = int(count.sum())
+        routed = nodes if self.routed is None else min(self.routed, nodes)
+        statics = min(self.statics, nodes)
+        keys = units.detach()
+        if not self.by_coordinate:
+            keys = keys.square().sum(1, keepdim=True)
+        place = _places(keys, count, max(statics, routed))
+        starts, others = (_distinct_rows(units, place[:most]) for most in (statics, routed))
+        rows = others.rows.detach() if self.stop_gradient else others.rows
+        values, total = starts.rows, torch.zeros_like(starts.rows)
+        for _ in range(self.iterations):
+            total = total + values
+            sums: Tensor = _Compete.apply(  # type: ignore[no-untyped-call]
+                rows, others.times, total, starts.times
+            )
+            values = squash(sums, self.form)
+        found = values[starts.row]  # [C, at most a, D]
+        missing = self.statics - found.shape[1]
+        return nn.functional.pad(found, (0, 0, 0, missing)).flatten(0, 1)
+
+
+class _Rows(NamedTuple):
+    """Distinct rows.
+
+    Args:
+        rows: ``[R, D]``.
+        times: ``[R]``, how often each occurs.
+        row: ``[C, k]``, the row of the k-th largest of each channel.
+    """
+
+    rows: Tensor
+    times: Tensor
+    row: Tensor
+
+
+def _distinct_rows(units: Tensor, place: Tensor) -> _Rows:
+    """Return the rows at ``[k, D or 1, C]`` places of capsules ``[n, D, C]``, equal ones once."""
+    first = place.new_ones(1, place.shape[2], dtype=torch.bool)
+    fresh = torch.cat([first, (place[1:] != place[:-1]).any(1)]).T  # [C, k], unlike the one before
+    chosen = units.gather(0, place.expand(-1, units.shape[1], -1))  # [k, D, C]
+    number = (fresh.flatten().cumsum(0) - 1).view_as(fresh)
+    rows = chosen.permute(2, 0, 1)[fresh]
+    times = torch.bincount(number.flatten(), minlength=len(rows)).to(units.dtype)
+    return _Rows(rows, times, number)
+
+
+def _places(keys: Tensor, count: Tensor, most: int) -> Tensor:
+    """Return ``[most, K, C]``, where the largest of keys ``[n, K, C]`` are, with multiplicities."""
+    kept = min(most, len(keys))
+    order = keys.flatten(1).T.contiguous().topk(kept, 1).indices  # [K C, kept]
+    ends = count[order].cumsum(1)
+    wanted = torch.arange(1, most + 1, device=keys.device, dtype=ends.dtype)
+    step = torch.searchsorted(ends, wanted.expand(len(ends), -1).contiguous())
+    return order.gather(1, step).T.reshape(most, *keys.shape[1:])
+
+
+class _Compete(torch.autograd.Function):
+    """One round of routing of rows u with multiplicities m to rows V with multiplicities n.
+
+    The sums over m_i w_ij u_i, with w_ij = exp(u_i V_j) divided by the sum over n_k exp(u_i V_k).
+    Works through some of the rows at a time, and computes the coefficients again for the gradient
+    instead of keeping them.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, units: Tensor, times: Tensor, total: Tensor, copies: Tensor) -> Tensor:
+        ctx.save_for_backward(units, times, total, copies)
+        sums = torch.zeros_like(total)
+        for rows in _blocks(units, total):
+            coupling, scale = _coupling(units[rows], times[rows], total, copies)
+            sums.addmm_(coupling.T, units[rows] * scale)
+        return sums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,) = gradients
+        units, times, total, copies = ctx.saved_tensors
+        needs_units = ctx.needs_input_grad[0]
+        for_units = torch.zeros_like(units) if needs_units else None
+        for_total, shared = torch.zeros_like(total), torch.zeros_like(total)
+        for rows in _blocks(units, total):
+            some = units[rows]
+            coupling, scale = _coupling(some, times[rows], total, copies)
+            pull = (some @ gradient.T).mul_(coupling)
+            mean = pull.sum(1, keepdim=True) * (scale / times[rows].unsqueeze(1))
+            weighted = some * scale
+            for_total.addmm_(pull.T, weighted)
+            shared.addmm_(coupling.T, weighted * mean)
+            if for_units is not None:
+                direct = (coupling @ gradient + pull @ total) * scale
+                among = coupling @ (copies.unsqueeze(1) * total)
+                for_units[rows] = direct - among * scale * mean
+        return for_units, None, for_total - copies.unsqueeze(1) * shared, None
+
+
+def _coupling(units: Tensor, times: Tensor, total: Tensor, copies: Tensor) -> tuple[Tensor, Tensor]:
+    """Return exp(u V) ``[k, S]``, up to a factor for each row, and m over their sums ``[k, 1]``."""
+    coupling = units @ total.T
+    if _largest_product(units, total) > _SAFE:
+        coupling.sub_(coupling.amax(1, keepdim=True))
+    coupling.exp_()
+    return coupling, (times / (coupling @ copies)).unsqueeze(1)
+
+
+def _largest_product(units: Tensor, total: Tensor) -> float:
+    """Return a bound of all products of rows."""
+    longest = units.square().sum(1).max() * total.square().sum(1).max()
+    return math.sqrt(longest.item())
+
+
+def _blocks(units: Tensor, total: Tensor) -> list[slice]:
+    size = max(1, _BLOCK // max(1, len(total)))
+    return [slice(begin, begin + size) for begin in range(0, len(units), size)]

@@ -1,0 +1,81 @@
+"""Top-k routing against one capsule for every node, and the whole matrix at once."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from treecaps.nn import top_k_routing
+from treecaps.nn.squash import squash
+from treecaps.nn.top_k_routing import TopKRouting
+
+COUNT = torch.tensor([1, 3, 1, 2, 1, 1, 4])
+SIZE, CHANNELS = 3, 4
+
+
+def slow(nodes: Tensor, layer: TopKRouting) -> Tensor:
+    """Route capsules ``[T, C, D]`` of all nodes with every row in the matrix."""
+
+    def largest(channel: int, most: int) -> Tensor:
+        mine = nodes[:, channel]
+        if layer.by_coordinate:
+            return mine.sort(0, descending=True).values[:most]
+        return mine[mine.norm(dim=1).argsort(descending=True, stable=True)[:most]]
+
+    channels = range(nodes.shape[1])
+    values = torch.cat([largest(channel, layer.statics) for channel in channels])
+    routed = torch.cat([largest(channel, layer.routed or len(nodes)) for channel in channels])
+    if layer.stop_gradient:
+        routed = routed.detach()
+    agreement = torch.zeros(len(routed), len(values), dtype=nodes.dtype)
+    for _ in range(layer.iterations):
+        agreement = agreement + routed @ values.T
+        values = squash(agreement.softmax(1).T @ routed, layer.form)
+    found = values.view(nodes.shape[1], -1, nodes.shape[2])
+    missing = layer.statics - found.shape[1]
+    return torch.nn.functional.pad(found, (0, 0, 0, missing)).flatten(0, 1)
+
+
+@pytest.mark.parametrize("by_coordinate", [False, True])
+@pytest.mark.parametrize("stop", [False, True])
+@pytest.mark.parametrize("iterations", [1, 3])
+@pytest.mark.parametrize(("statics", "routed"), [(4, 6), (20, 25), (5, None)])
+@pytest.mark.parametrize("scale", [1.0, 30.0])  # large products must not overflow
+def test_it_equals_the_whole_matrix(
+    by_coordinate: bool,
+    stop: bool,
+    iterations: int,
+    statics: int,
+    routed: int | None,
+    scale: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(top_k_routing, "_BLOCK", 100)
+    torch.manual_seed(0)
+    capsules = scale * torch.randn(len(COUNT), SIZE, CHANNELS, dtype=torch.float64)
+    capsules.requires_grad_()
+    layer = TopKRouting(
+        statics,
+        routed=routed,
+        iterations=iterations,
+        by_coordinate=by_coordinate,
+        stop_gradient=stop,
+    )
+    window, count = torch.arange(len(COUNT)), COUNT.double()
+    found = layer(capsules, window, count, count, [0, len(COUNT)])[0]
+    expected = slow(capsules.transpose(1, 2).repeat_interleave(COUNT, 0), layer)
+    torch.testing.assert_close(found, expected)
+    pull = torch.randn_like(expected)
+    ours, theirs = (
+        torch.autograd.grad((one * pull).sum(), capsules)[0] for one in (found, expected)
+    )
+    torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-7)
+
+
+def test_equal_rows_are_routed_once() -> None:
+    capsules = torch.randn(2, SIZE, 1, dtype=torch.float64)
+    place = top_k_routing._places(capsules, torch.tensor([3.0, 2.0], dtype=torch.float64), 5)
+    found = top_k_routing._distinct_rows(capsules, place)
+    assert found.times.sum() == 5
+    assert len(found.rows) < 5
+    assert found.row.shape == (1, 5)
+    assert "by_coordinate=False" in repr(TopKRouting(2))
