@@ -24,23 +24,19 @@ from treecaps.models.treecaps_config import TreeCapsConfig
 from treecaps.nn import routing_engine
 from treecaps.syntax.parse import parse_file
 from treecaps.syntax.tree import Tree
+from treecaps.training.presets import get_preset
 
-PAPER = TreeCapsConfig(vector_size=5, channels=6, slices=4, capsule_size=4)
+
+def _network_of(preset: str) -> TreeCapsConfig:
+    network = get_preset(preset).network
+    assert isinstance(network, TreeCapsConfig)
+    return network
+
+
+SIZES: dict[str, Any] = {"vector_size": 5, "channels": 6, "slices": 4, "capsule_size": 4}
+PAPER = replace(_network_of("paper"), **SIZES)
 SMALL = replace(PAPER, statics=3, per_channel=False, code_iterations=3)
-PUBLISHED = replace(
-    PAPER,
-    statics=5,
-    routed=7,
-    joint=True,
-    by_coordinate=True,
-    stop_routed=True,
-    squash_primary=False,
-    convolution_init="normal",
-    code_iterations=3,
-    code_bias=True,
-    code_std=0.1,
-    stop_gradients=True,
-)
+PUBLISHED = replace(_network_of("published"), **SIZES, statics=5, routed=7, code_std=0.1)
 VARIANTS = {
     "paper": PAPER,
     "published": PUBLISHED,

@@ -10,7 +10,7 @@ from treecaps.inputs.base import Input
 from treecaps.inputs.windows import Windows
 from treecaps.syntax.tree import Tree
 from treecaps.tasks.examples import UNKNOWN
-from treecaps.training.prepare import Data, Labels, prepare
+from treecaps.training.prepare import Data, Joined, Labels, prepare
 
 TREE = Tree.build(["a", "b", "c"], [-1, 0, 0])
 OTHER = Tree.build(["a", "c", "d"], [-1, 0, 0])
@@ -137,3 +137,12 @@ def test_examples_have_four_classes() -> None:
         seed=0,
     )
     assert list(data.labels) == LABELS
+
+
+def test_joined_sequences_are_one() -> None:
+    parts = [[TREE, OTHER], [], [OTHER]]
+    joined = Joined(parts)
+    assert list(joined) == joined[:] == [TREE, OTHER, OTHER]
+    assert (len(joined), joined[-1], joined[-3]) == (3, OTHER, TREE)
+    with pytest.raises(IndexError):
+        joined[3]

@@ -124,6 +124,7 @@ class Joined(Sequence[Tree]):
     def __getitem__(self, index: int | slice) -> Tree | list[Tree]:
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
+        index = index + len(self) if index < 0 else index
         for part in self.parts:
             if index < len(part):
                 return part[index]
