@@ -1,13 +1,13 @@
 """How fast the network is, and what sharing windows is worth.
 
-Measures on the programs of a data set, with the options of the preset ``paper``:
+Measures on the programs of a data set:
 
-- training and classification of the same batches by the engine, by the naive network of the
-  tests (a capsule for every node, one tree at a time) and by the engine without sharing (every
-  node a window of its own), alternating, in programs a second;
-- the engine alone on the programs whose size is nearest to 300 nodes, in batches;
-- time and memory for one program of 100 to 200,000 nodes, each in a process of its own;
-- with ``--epoch``, one epoch over the whole data set, in a process of its own.
+- for every preset, one program at a time and in batches, training and classification of the same
+  programs by the engine, by the naive network of the tests (a capsule for every node, one tree at a
+  time) and by the engine without sharing (every node a window of its own), alternating;
+- time and memory of the preset ``paper`` for one program of 100 to 200,000 nodes, each in a process
+  of its own;
+- with ``--epoch``, one epoch of it over the whole data set, in a process of its own.
 
 What the naive side prepares (who is in whose window) is not counted; what the engine prepares
 (``from_trees`` for classification, ``select`` for training) is.
@@ -15,11 +15,10 @@ What the naive side prepares (who is in whose window) is not counted; what the e
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from origin import origin
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # for the naive network
 
@@ -45,51 +45,41 @@ from treecaps.syntax.tree import Tree
 from treecaps.training.presets import get_preset
 
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 200_000)
-BATCH = 64
-MIDDLE = 300
-"""The nodes of a program of middling size."""
+BATCHES = (1, 16)
+SETTINGS = (
+    *("nodes", "vector_size", "hidden", "channels", "slices", "capsule_size", "statics", "routed"),
+    *("static_iterations", "per_channel", "joint", "by_coordinate", "code_size", "code_iterations"),
+)
+"""What the time depends on."""
 
 
-def compare(corpus: Corpus, preset: str, rounds: int) -> dict[str, Any]:
+def compare(corpus: Corpus, preset: str, batch: int, rounds: int) -> dict[str, Any]:
+    """Run the same batches through all networks of a preset, alternating."""
     config = get_preset(preset).network
     assert isinstance(config, TreeCapsConfig)
     labels = sorted({label or "" for label in corpus.labels})
-    vocabulary = Vocabulary.of(corpus)
-    programs = WindowsAndBags.from_trees(corpus, vocabulary, config.depths)
+    vocabulary = Vocabulary.of(corpus, config.known_tokens)
     torch.manual_seed(0)
-    network = TreeCaps(config, len(vocabulary), len(labels))
+    network = TreeCaps(config, len(vocabulary), len(labels), len(vocabulary.tokens))
+    programs = network.read_trees(config, corpus, vocabulary)
+    network.fit_features(programs)
     rng = np.random.default_rng(0)
     seconds: dict[str, list[float]] = {}
-
-    def run(rows: NDArray[np.int64], names: Sequence[str], kind: str, warm: bool) -> None:
-        trees = [corpus[int(row)] for row in rows]
-        label = torch.tensor([labels.index(corpus.labels[int(row)] or "") for row in rows])
-        sides = sides_of(network, vocabulary, programs, rows, trees, label)
-        for name in names or sides:
-            network.zero_grad()
-            begun = time.perf_counter()
-            sides[name]()
-            spent = time.perf_counter() - begun
-            if warm:  # the first round only warms up
-                seconds.setdefault(name + kind, []).append(spent)
-
-    sizes = programs.windows.node_counts
-    near = np.argsort(np.abs(sizes - MIDDLE), kind="stable")[: 2 * BATCH]
     nodes = []
     for turn in range(rounds + 1):
-        rows = rng.choice(len(corpus), BATCH, replace=len(corpus) < BATCH)
-        nodes.append(sizes[rows].mean())
-        run(rows, (), "", turn > 0)
-        run(
-            rng.choice(near, BATCH, replace=len(near) < BATCH),
-            ("train", "infer"),
-            f"_{MIDDLE}_nodes",
-            turn > 0,
-        )
+        rows = rng.choice(len(corpus), batch, replace=len(corpus) < batch)
+        trees = [corpus[int(row)] for row in rows]
+        nodes.append(np.mean([len(tree) for tree in trees]))
+        label = torch.tensor([labels.index(corpus.labels[int(row)] or "") for row in rows])
+        for name, run in sides_of(network, vocabulary, programs, rows, trees, label).items():
+            network.zero_grad()
+            begun = time.perf_counter()
+            run()
+            if turn:  # the first round only warms up
+                seconds.setdefault(name, []).append(time.perf_counter() - begun)
     result: dict[str, Any] = {"nodes_per_program": round(float(np.mean(nodes[1:])))}
     for name, times in seconds.items():
-        result[f"{name}_programs_per_second"] = round(BATCH / float(np.median(times)), 1)
-        result[f"{name}_ms_per_program"] = round(1000 * float(np.median(times)) / BATCH, 3)
+        result[f"{name}_ms_per_program"] = round(1000 * float(np.median(times)) / batch, 3)
     for what in ("train", "infer"):
         for other, key in (("naive", "ratio"), ("unshared", "ratio_unshared")):
             ratios = np.array(seconds[f"{what}_{other}"]) / np.array(seconds[what])
@@ -110,44 +100,36 @@ def sides_of(
     """Return the works to compare. Training stops at the gradient, so that all have one network."""
     config = network.config
     prepared = [nodes_of(tree, vocabulary, config.window_depth) for tree in trees]
-    apart = WindowsAndBags(unshared(programs.windows.select(rows)))
+    some = programs.select(rows)
+    apart = WindowsAndBags(unshared(some.windows, config.counts == "log"), some.bags)
 
     def naive() -> Capsules:
         every = [naive_forward(network, nodes) for nodes in prepared]
         code, coupling, static = (torch.stack(parts) for parts in zip(*every, strict=True))
         return Capsules(code.norm(dim=2), code, coupling, static)
 
-    def shared() -> Capsules:
-        found: Capsules = network(to_tensors(programs.select(rows), network.vectors))
+    def run(inputs: WindowsAndBags) -> Capsules:
+        found: Capsules = network(to_tensors(inputs, network.vectors))
         return found
 
-    def fresh() -> Capsules:
-        read = WindowsAndBags.from_trees(trees, vocabulary, config.depths)
-        found: Capsules = network(to_tensors(read, network.vectors))
-        return found
+    def train(forward: Callable[[], Capsules]) -> None:
+        network.loss(forward(), label).backward()  # type: ignore[no-untyped-call]
 
-    def every_node() -> Capsules:
-        found: Capsules = network(to_tensors(apart, network.vectors))
-        return found
-
-    def train(run: Callable[[], Capsules]) -> None:
-        network.loss(run(), label).backward()  # type: ignore[no-untyped-call]
-
-    def infer(run: Callable[[], Capsules]) -> None:
+    def infer(forward: Callable[[], Capsules]) -> None:
         with torch.no_grad():
-            run()
+            forward()
 
     return {
-        "train": partial(train, shared),
-        "train_unshared": partial(train, every_node),
+        "train": partial(train, lambda: run(programs.select(rows))),
+        "train_unshared": partial(train, lambda: run(apart)),
         "train_naive": partial(train, naive),
-        "infer": partial(infer, fresh),
-        "infer_unshared": partial(infer, every_node),
+        "infer": partial(infer, lambda: run(network.read_trees(config, trees, vocabulary))),
+        "infer_unshared": partial(infer, lambda: run(apart)),
         "infer_naive": partial(infer, naive),
     }
 
 
-def unshared(programs: Windows) -> Windows:
+def unshared(programs: Windows, log_counts: bool) -> Windows:
     """Give every node a window of its own, in all layers."""
     layers: list[Any] = []
     chosen = np.repeat(programs.window, programs.count)
@@ -157,8 +139,12 @@ def unshared(programs: Windows) -> Windows:
         layers.insert(0, windows.over(np.arange(len(chosen))) if place else windows)
     ends = np.concatenate([[0], np.cumsum(programs.node_counts)])
     nodes = int(ends[-1])
-    once, nowhere = np.ones(nodes, np.int64), np.zeros(nodes, np.int64)
-    return Windows(programs.symbols, tuple(layers), ends, np.arange(nodes), once, nowhere)
+    count, nowhere = np.ones(nodes, np.int64), np.zeros(nodes, np.int64)
+    share = None
+    if log_counts:  # of the logarithm of how often a window occurs, each node has its part
+        count = np.repeat(programs.count, programs.count)
+        share = (1 / count).astype(np.float32)
+    return Windows(programs.symbols, tuple(layers), ends, np.arange(nodes), count, nowhere, share)
 
 
 def join(corpus: Corpus, size: int) -> Tree:
@@ -224,7 +210,8 @@ def measure_epoch(corpus: Corpus, preset: str) -> dict[str, Any]:
     return {
         "programs": len(corpus),
         "seconds": round(time.perf_counter() - begun, 1),
-        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        # Not what `resource` says: that is at least what the process had that started this one.
+        "peak_memory_mb": round(peak()),
     }
 
 
@@ -232,7 +219,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--frontend", default="tree-sitter")
-    parser.add_argument("--preset", default="paper")
+    parser.add_argument("--preset", default="paper", help="for single programs and the epoch")
+    parser.add_argument("--presets", nargs="+", default=["default", "paper", "published"])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--epoch", action="store_true", help="also train one whole epoch")
@@ -260,14 +248,20 @@ def main() -> None:
     result = {
         "data": f"{options.data.parent.name}/{options.data.name}",
         "frontend": options.frontend,
-        "preset": options.preset,
         "threads": torch.get_num_threads(),
-        "batch": BATCH,
-        **compare(corpus, options.preset, options.rounds),
+        "presets": {
+            name: {
+                "settings": {key: getattr(get_preset(name).network, key) for key in SETTINGS},
+                **{str(size): compare(corpus, name, size, options.rounds) for size in BATCHES},
+            }
+            for name in options.presets
+        },
+        "preset_of_sizes": options.preset,
         "sizes": [apart(str(size)) for size in SIZES],
     }
     if options.epoch:
         result["epoch"] = apart("epoch")
+    result |= origin()
     if options.json:
         print(json.dumps(result, indent=1))
         return

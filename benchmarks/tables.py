@@ -76,18 +76,33 @@ def span(found: dict[str, Any], key: str) -> str:
 def engine() -> str:
     rows = []
     for name in ("java-sort", "poj104"):
-        found = load(f"engine-{name}")
-        for what, word in (("train", "train"), ("infer", "classify")):
-            times = [
-                f"{found[f'{what}{side}_ms_per_program']:.2f} ms"
-                for side in ("", "_unshared", "_naive", "_300_nodes")
-            ]
-            ratios = [span(found, f"{what}_ratio"), span(found, f"{what}_ratio_unshared")]
-            about = f"{name}, {found['nodes_per_program']} nodes a program"
-            rows.append([about, word, *times[:3], *ratios, times[3]])
-    header = ("data", "what", "engine", "without sharing", "naive")
-    ratios = ["naive / engine", "without sharing / engine"]
-    return table((*header, *ratios, "engine, 300 nodes a program"), rows)
+        for preset, found in load(f"engine-{name}").get("presets", {}).items():
+            for batch in ("1", "16"):
+                one = found[batch]
+                for what, word in (("train", "train"), ("infer", "classify")):
+                    times = [
+                        f"{one[f'{what}{side}_ms_per_program']:.2f} ms"
+                        for side in ("", "_unshared", "_naive")
+                    ]
+                    ratios = [span(one, f"{what}_ratio"), span(one, f"{what}_ratio_unshared")]
+                    rows.append([name, f"`{preset}`", batch, word, *times, *ratios])
+    header = ("data", "preset", "batch", "what", "engine", "without sharing", "naive")
+    return table((*header, "naive / engine", "without sharing / engine"), rows)
+
+
+def presets() -> str:
+    found = load("engine-java-sort").get("presets", {})
+    names = list(next(iter(found.values()))["settings"]) if found else []
+    settings = [one["settings"] for one in found.values()]
+    rows = [[f"`{name}`", *(spell(one[name]) for one in settings)] for name in names]
+    return table(("option", *(f"`{name}`" for name in found)), rows)
+
+
+def spell(value: Any) -> str:
+    """Write a value as ``--set`` takes it."""
+    if isinstance(value, list):
+        return ",".join(map(str, value)) or '""'
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def sizes() -> str:
@@ -264,6 +279,7 @@ def against() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "engine": engine,
+    "presets": presets,
     "sizes": sizes,
     "epoch": epoch,
     "kinds": kinds,
