@@ -132,8 +132,8 @@ def cli() -> None:
 
 def run() -> NoReturn:
     """Run the command line as a program, and end at once: unloading torch takes half a second."""
-    # Threads that wait for others soon sleep instead of keeping them from a core on a busy machine.
-    # Much sooner, and waking them up would cost more on an idle one. Torch reads it as it is loaded.
+    # Threads that wait for others soon sleep instead of keeping them from a core when it is busy.
+    # Sooner still, waking them up would cost more on an idle one. Torch reads it when it loads.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     status: object = 0
     try:
