@@ -29,6 +29,7 @@ from treecaps.syntax.tree import Tree
 from treecaps.tasks import TASKS, Task, register_task
 from treecaps.tasks.base import Batches
 from treecaps.tasks.examples import Examples
+from treecaps.training.prepare import prepare
 from treecaps.training.presets import apply_settings, get_preset
 
 
@@ -135,7 +136,7 @@ def test_a_task_that_scores_nodes_is_learned_kept_and_asked(tmp_path: Path) -> N
         (score > 0) == ("identifier" in kind) for score, kind in zip(scores, kinds, strict=True)
     ]
     assert sum(right) > 0.95 * len(right)
-    with pytest.raises(UsageError, match="trained for find-names and knows no classes"):
+    with pytest.raises(UsageError, match="knows no classes: train another with"):
         classify(model, [])
 
 
@@ -151,3 +152,19 @@ def test_the_help_works_without_options_of_its_own(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         command(["--help"], prog_name="train")
     assert "Names for --set with --task similarity" in capsys.readouterr().out
+
+
+def test_other_targets_are_other_data() -> None:
+    preset = get_preset(model="nodes", task="find-names")
+    trees: list[Tree] = example_trees()[:6]
+
+    def fingerprint(task: FindNames) -> str:
+        return prepare(
+            trees, [None] * 6, None, read_trees=preset.read_trees, val_share=0.5, seed=0, task=task
+        ).fingerprint()
+
+    class FindNothing(FindNames):
+        def targets(self, trees: Sequence[Tree], label: Longs) -> NodeTargets:
+            return NodeTargets([np.zeros(len(tree), np.float32) for tree in trees])
+
+    assert fingerprint(FindNames()) == fingerprint(FindNames()) != fingerprint(FindNothing())

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sklearn.base import clone
@@ -12,7 +13,7 @@ from treecaps.errors import SearchError, UsageError
 from treecaps.models.trained import ModelLike, TrainedModel, as_model
 from treecaps.search import Index
 from treecaps.search.build import update_index
-from treecaps.training.presets import apply_settings, get_preset
+from treecaps.training.presets import apply_settings, fine_tuning_preset, get_preset
 
 
 @pytest.fixture(scope="module", params=["object", "folder", "name of the folder"])
@@ -80,3 +81,32 @@ def test_a_model_has_methods_for_what_it_does() -> None:
     assert embedding.function is None
     assert isinstance(embedding := next(one), treecaps.Embedding)
     assert embedding.function
+
+
+def test_wrong_calls_say_what_is_right() -> None:
+    wrong: list[tuple[Any, str]] = [
+        (lambda: treecaps.load(3), "loaded by its folder or its name, not int"),  # type: ignore[arg-type]
+        (lambda: treecaps.load("algorithms", engine="onnx"), "engine is a function"),  # type: ignore[arg-type]
+        (lambda: treecaps.evaluate(small_model(), "folder"), "as a corpus, not str"),  # type: ignore[arg-type]
+        (lambda: treecaps.train(["int a;"], ["x"]), "are trees, not str"),  # type: ignore[list-item]
+        (lambda: treecaps.train("folder", ["x"]), "a corpus, or a list of trees"),  # type: ignore[arg-type]
+    ]
+    for call, words in wrong:
+        with pytest.raises(UsageError, match=words):
+            call()
+
+
+def test_fine_tuning_takes_the_preset_of_the_pretrained_architecture(tmp_path: Path) -> None:
+    trees, labels = example_trees(), example_labels()
+    quick = apply_settings(get_preset("default", "astnn"), {"epochs": 1})
+    astnn = treecaps.train(trees, labels, preset=quick)
+    assert fine_tuning_preset(astnn.config).training.learning_rate == 3e-3
+    assert fine_tuning_preset(small_model().config).training.learning_rate == 5e-3
+    with pytest.raises(UsageError, match="the pretrained model is astnn, not tbcnn"):
+        treecaps.train(trees, labels, model="tbcnn", init_from=astnn)
+    with pytest.raises(UsageError, match="treecaps cannot be fine-tuned from astnn"):
+        treecaps.train(trees, labels, preset=get_preset(), init_from=astnn)
+    svm = treecaps.train(trees, labels, model="svm-tokens")
+    with pytest.raises(UsageError, match="a linear model cannot be fine-tuned"):
+        treecaps.train(trees, labels, init_from=svm, folder=tmp_path / "new")
+    assert not (tmp_path / "new").exists()

@@ -152,3 +152,12 @@ def test_there_is_no_other_preset() -> None:
 def test_types_of_fields_are_found() -> None:
     assert types_of(TrainingConfig)["batch_size"] is int
     assert from_text(types_of(TrainingConfig)["patience"], "none") is None
+
+
+def test_a_penalty_is_positive_and_what_is_learned_is_not_set() -> None:
+    svm = get_preset("default", "svm-tokens")
+    with pytest.raises(UsageError, match="penalty must be above 0"):
+        apply_settings(svm, ["penalty=-1"])
+    with pytest.raises(UsageError, match="there is no option 'features' of svm-tokens"):
+        apply_settings(svm, ["features=10"])
+    assert "features" not in [name for name, _, _ in options(svm)]

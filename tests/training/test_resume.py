@@ -267,8 +267,9 @@ def test_a_loss_without_bounds_stops(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return real(self, capsules, label) * (torch.nan if calls > 8 else 1)
 
     monkeypatch.setattr(TreeCaps, "loss", loss)
-    with pytest.raises(TrainingError, match=r"epoch 2: .*learning_rate: 0.001; the best"):
+    with pytest.raises(TrainingError, match=r"epoch 2: .*_rate: 0.001; the best") as diverged:
         learn(folder=tmp_path)
+    assert diverged.value.arguments == ("learning_rate=0.001",)
     assert TrainedModel.load(tmp_path).card["stopped"] == "diverged"
     calls = 8
     with pytest.raises(TrainingError, match=r"epoch 1: .*learning_rate: 0.001$"):
