@@ -114,18 +114,18 @@ def route(
     window: Tensor,
     bounds: list[int],
 ) -> Tensor:
-    """Run one round of routing.
+    """Run one round of routing, each channel by itself.
 
     Args:
         capsules: ``[W, D, C]``, u of the distinct windows.
         weights: ``[P, 1]`` or ``[P, C]``, multiplicities m.
-        differences: ``[B, a - 1, D, G]``, V_j - V_1, for G = 1 or one group for each channel.
+        differences: ``[B, a - 1, D, C]``, V_j - V_1 of each channel.
         present: ``[B, a - 1]``, which of these static capsules there are.
         window: ``[P]``, the distinct windows of the programs, program after program.
         bounds: ``B + 1`` numbers, where each program's windows begin.
 
     Returns:
-        ``[B, a - 1, D, G]``, the sums over m_i beta_ij u_i of all static capsules but the first.
+        ``[B, a - 1, D, C]``, the sums over m_i beta_ij u_i of all static capsules but the first.
     """
     sums: Tensor = _Route.apply(  # type: ignore[no-untyped-call]
         capsules, weights, differences, present, window, bounds
@@ -159,9 +159,7 @@ class _Route(torch.autograd.Function):
             units = capsules.index_select(0, chunk.window)
             coupling = _coupling(units, differences, present, chunk)
             coupling *= weights[chunk.rows].unsqueeze(1)
-            sums[chunk.programs] += segment_sums(
-                _weighted(coupling, units, differences.shape[3]), chunk.begins
-            )
+            sums[chunk.programs] += segment_sums(_weighted(coupling, units), chunk.begins)
         return sums
 
     @staticmethod
@@ -169,7 +167,6 @@ class _Route(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = gradients
         capsules, weights, differences, present, window = ctx.saved_tensors
-        groups = differences.shape[3]
         for_capsules = torch.zeros_like(capsules)
         for_weights = torch.zeros_like(weights) if ctx.needs_input_grad[1] else None
         for_differences = torch.zeros_like(differences)
@@ -188,9 +185,7 @@ class _Route(torch.autograd.Function):
             coupling *= weights[chunk.rows].unsqueeze(1)
             pull.sub_(mean).mul_(coupling)
             for_units = _spread(coupling, grad).add_(_spread(pull, target))
-            for_differences[chunk.programs] += segment_sums(
-                _weighted(pull, units, groups), chunk.begins
-            )
+            for_differences[chunk.programs] += segment_sums(_weighted(pull, units), chunk.begins)
             for_capsules.index_add_(0, chunk.window, for_units)
         return for_capsules, for_weights, for_differences, None, None, None
 
@@ -212,17 +207,13 @@ def products(units: Tensor, values: Tensor) -> Tensor:
     return torch.stack([(units * value).sum(1) for value in values.unbind(1)], 1)
 
 
-def _weighted(coupling: Tensor, units: Tensor, groups: int) -> Tensor:
-    """Multiply capsules ``[n, D, C]`` by coupling ``[n, j, C]`` to ``[n, j, D, G]``."""
-    if groups == 1:
-        return torch.bmm(coupling, units.mT).unsqueeze(3)
+def _weighted(coupling: Tensor, units: Tensor) -> Tensor:
+    """Multiply capsules ``[n, D, C]`` by coupling ``[n, j, C]`` to ``[n, j, D, C]``."""
     return coupling.unsqueeze(2) * units.unsqueeze(1)
 
 
 def _spread(coupling: Tensor, values: Tensor) -> Tensor:
-    """Sum values ``[n, j, D, C or 1]`` by coupling ``[n, j, C]`` to ``[n, D, C]``."""
-    if values.shape[3] == 1:
-        return torch.bmm(values.squeeze(3).mT, coupling)
+    """Sum values ``[n, j, D, C]`` by coupling ``[n, j, C]`` to ``[n, D, C]``."""
     return (coupling.unsqueeze(2) * values).sum(1)
 
 

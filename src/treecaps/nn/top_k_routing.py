@@ -1,6 +1,8 @@
 """Top-k routing: variable-to-static routing from the largest capsules of each channel."""
 
 import math
+from functools import cache
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -104,10 +106,7 @@ class TopKRouting(nn.Module):
         values, total = starts.rows, torch.zeros_like(starts.rows)
         for _ in range(self.iterations):
             total = total + values
-            sums: Tensor = _Compete.apply(  # type: ignore[no-untyped-call]
-                rows, others.times, total, starts.times
-            )
-            values = squash(sums, self.form)
+            values = squash(_compete(rows, others.times, total, starts.times), self.form)
         found = values[starts.row]  # [C, at most a, D]
         missing = self.statics - found.shape[1]
         return nn.functional.pad(found, (0, 0, 0, missing)).flatten(0, 1)
@@ -148,7 +147,28 @@ def _places(keys: Tensor, count: Tensor, most: int) -> Tensor:
     return order.gather(1, step).T.reshape(most, *keys.shape[1:])
 
 
-class _Compete(torch.autograd.Function):
+def _compete(units: Tensor, times: Tensor, total: Tensor, copies: Tensor) -> Tensor:
+    """Return the sums of one round, compiled where that is possible."""
+    plain = units.dtype == torch.float32 and units.device.type == "cpu" and not units.requires_grad
+    if plain and _has_numba() and _largest_product(units, total) <= _SAFE:
+        from treecaps.nn.compiled_competition import CompiledCompetition
+
+        compiled: Tensor = CompiledCompetition.apply(  # type: ignore[no-untyped-call]
+            units, times, total, copies
+        )
+        return compiled
+    sums: Tensor = Competition.apply(  # type: ignore[no-untyped-call]
+        units, times, total, copies
+    )
+    return sums
+
+
+@cache
+def _has_numba() -> bool:
+    return find_spec("numba") is not None
+
+
+class Competition(torch.autograd.Function):
     """One round of routing of rows u with multiplicities m to rows V with multiplicities n.
 
     The sums over m_i w_ij u_i, with w_ij = exp(u_i V_j) divided by the sum over n_k exp(u_i V_k).
@@ -158,6 +178,7 @@ class _Compete(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, units: Tensor, times: Tensor, total: Tensor, copies: Tensor) -> Tensor:
+        """Return the sums ``[S, D]``."""
         ctx.save_for_backward(units, times, total, copies)
         sums = torch.zeros_like(total)
         for rows in _blocks(units, total):
@@ -168,6 +189,7 @@ class _Compete(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of u, if asked for, and of V."""
         (gradient,) = gradients
         units, times, total, copies = ctx.saved_tensors
         needs_units = ctx.needs_input_grad[0]

@@ -140,6 +140,9 @@ class VariableToStatic(nn.Module):
         values, present = self._starts(capsules, window, count, bounds)
         if self.stop_gradient:
             capsules, weights = capsules.detach(), weights.detach()
+        if not self.per_channel:
+            values, total = self._route_together(values, present, capsules, window, weights, bounds)
+            return values, total, present
         total = torch.zeros_like(values)
         everything = self._everything(capsules, window, weights, bounds)
         for _ in range(self.iterations):
@@ -152,10 +155,37 @@ class VariableToStatic(nn.Module):
             values = squash(sums, self.form, dim=2)
         return values, total, present
 
+    def _route_together(
+        self,
+        starts: Tensor,
+        present: Tensor,
+        capsules: Tensor,
+        window: Tensor,
+        weights: Tensor,
+        bounds: list[int],
+    ) -> tuple[Tensor, Tensor]:
+        """Route the capsules of all channels together; return what ``_route`` does of statics."""
+        order, found = [], []
+        for block in blocks(window, bounds, capsules[0].numel()):
+            some = capsules[block.window].mT.flatten(1, 2)  # [k, n C, D]
+            weight = block.of(weights).expand(-1, -1, capsules.shape[2]).flatten(1).unsqueeze(2)
+            missing = ~present[block.programs].unsqueeze(1)
+            values = starts[block.programs].squeeze(3)  # [k, a, D]
+            total = torch.zeros_like(values)
+            for _ in range(self.iterations):
+                total = total + values
+                agreement = torch.bmm(some, total.mT).masked_fill(missing, -math.inf)
+                coupling = agreement.softmax(2) * weight
+                values = squash(torch.bmm(coupling.mT, some), self.form)
+            order.append(block.programs)
+            found.append(torch.stack([values, total]))
+        values, total = torch.cat(found, 1)[:, torch.cat(order).argsort()].unsqueeze(4)
+        return values, total
+
     def _everything(
         self, capsules: Tensor, window: Tensor, weights: Tensor, bounds: list[int]
     ) -> Tensor:
-        """Return the sums of all capsules of each program, ``[B, 1, D, G]``."""
+        """Return the sums of each program's capsules by channel, ``[B, 1, D, C]``."""
         begins = torch.tensor(bounds[:-1], device=window.device)
         if weights.shape[1] == 1:
             sums = functional.embedding_bag(
@@ -163,8 +193,7 @@ class VariableToStatic(nn.Module):
             )
         else:
             sums = segment_sums(capsules[window] * weights.unsqueeze(1), begins)
-        sums = sums.view(-1, 1, *capsules.shape[1:])
-        return sums if self.per_channel else sums.sum(3, keepdim=True)
+        return sums.view(-1, 1, *capsules.shape[1:])
 
     @torch.no_grad()
     def _routed_share(self, capsules: Tensor, count: Tensor, parts: list[Block]) -> Tensor:

@@ -1,0 +1,254 @@
+"""The competition of top-k routing, compiled by Numba.
+
+PyTorch multiplies, exponentiates and adds up in passes of their own over millions of numbers. Here
+a few rows at a time stay in the cache from the first product to the last sum.
+"""
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+_LOG2_E = math.log2(math.e)
+_ROWS = 8
+_TILE = 512
+# Reordering sums would spoil the rounding in `_exp2`, so it is allowed in `_dot` alone.
+_MATH = {"contract", "nnan", "ninf", "nsz", "arcp", "afn"}
+# Added to a number below 2**22 and taken away again, it rounds; the low bits of the sum are the
+# rounded number.
+_ROUND = np.float32(3 << 22)
+# Of the series of 2**x; for |x| <= 1/2 it is right to 2e-7.
+_C = tuple(np.float32(np.log(2.0) ** k / np.prod(np.arange(1.0, k + 1))) for k in range(7))
+_C0, _C1, _C2, _C3, _C4, _C5, _C6 = _C
+
+
+@intrinsic
+def _add_exponent(context: Any, value: Any, rounded: Any) -> Any:
+    """Multiply a value by 2 to the power of what is in the low bits of ``rounded``."""
+
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        whole = ir.IntType(32)
+        value, power = (builder.bitcast(one, whole) for one in arguments)
+        shifted = builder.shl(power, ir.Constant(whole, 23))
+        return builder.bitcast(builder.add(value, shifted), ir.FloatType())
+
+    return types.float32(types.float32, types.float32), generate
+
+
+@numba.njit(inline="always")
+def _exp2(x: Any) -> Any:
+    """Return 2**x for |x| < 120."""
+    rounded = x + _ROUND
+    rest = x - (rounded - _ROUND)
+    value = _C6 * rest + _C5
+    value = value * rest + _C4
+    value = value * rest + _C3
+    value = value * rest + _C2
+    value = value * rest + _C1
+    value = value * rest + _C0
+    return _add_exponent(value, rounded)  # type: ignore[call-arg]  # Numba adds the context
+
+
+@numba.njit(nogil=True, fastmath=True, cache=True)
+def _dot(first: Any, second: Any) -> Any:
+    total = np.float32(0)
+    for j in range(len(first)):
+        total += first[j] * second[j]
+    return total
+
+
+@numba.njit(nogil=True, fastmath=True, cache=True)
+def _sum(values: Any) -> Any:
+    total = np.float32(0)
+    for j in range(len(values)):
+        total += values[j]
+    return total
+
+
+@numba.njit(nogil=True, fastmath=_MATH, cache=True)
+def _add_eight(
+    total: Any, weights: Any, r: Any, s: Any, t: Any, u: Any, v: Any, w: Any, x: Any, y: Any
+) -> None:
+    """Add eight rows with weights. Rows are arguments so that the compiler can use vectors."""
+    a, b, c, d, e, f, g, h = weights
+    for j in range(len(total)):
+        total[j] += (
+            a * r[j] + b * s[j] + c * t[j] + d * u[j] + e * v[j] + f * w[j] + g * x[j] + h * y[j]
+        )
+
+
+@numba.njit(nogil=True, cache=True)
+def _add_outer(sums: Any, weights: Any, rows: Any) -> None:
+    """Add the products of weights ``[8, D]`` and rows ``[8, S]`` to sums ``[D, S]``."""
+    for begin in range(0, sums.shape[1], _TILE):
+        end = min(begin + _TILE, sums.shape[1])
+        for d in range(sums.shape[0]):
+            _add_eight(
+                sums[d, begin:end],
+                (
+                    weights[0, d],
+                    weights[1, d],
+                    weights[2, d],
+                    weights[3, d],
+                    weights[4, d],
+                    weights[5, d],
+                    weights[6, d],
+                    weights[7, d],
+                ),
+                rows[0, begin:end],
+                rows[1, begin:end],
+                rows[2, begin:end],
+                rows[3, begin:end],
+                rows[4, begin:end],
+                rows[5, begin:end],
+                rows[6, begin:end],
+                rows[7, begin:end],
+            )
+
+
+@numba.njit(nogil=True, fastmath=_MATH, cache=True)
+def _subtract(row: Any, coupling: Any, copies: Any, mean: Any) -> None:
+    for j in range(len(row)):
+        row[j] -= mean * copies[j] * coupling[j]
+
+
+# The size of a capsule is a constant of what is compiled: the products below become straight code.
+
+
+@cache
+def _couple(size: int) -> Callable[..., None]:
+    """Return what computes exp(u V_j) for all j."""
+
+    @numba.njit(nogil=True, fastmath=_MATH, cache=True)
+    def couple(unit: Any, total: Any, row: Any) -> None:
+        for j in range(len(row)):
+            product = unit[0] * total[0, j]
+            for d in range(1, size):
+                product += unit[d] * total[d, j]
+            row[j] = _exp2(product)
+
+    return couple
+
+
+@cache
+def _forward(size: int) -> Callable[..., None]:
+    """Return the forward pass over some of the rows."""
+    couple = _couple(size)
+
+    @numba.njit(nogil=True, cache=True)
+    def forward(
+        units: Any, times: Any, total: Any, copies: Any, scale: Any, begin: int, end: int, sums: Any
+    ) -> None:
+        rows = np.zeros((_ROWS, total.shape[1]), np.float32)
+        weights = np.zeros((_ROWS, size), np.float32)
+        for first in range(begin, end, _ROWS):
+            weights[:] = 0
+            for k in range(min(_ROWS, end - first)):
+                i = first + k
+                couple(units[i], total, rows[k])
+                scale[i] = times[i] / _dot(rows[k], copies)
+                weights[k] = units[i] * scale[i]
+            _add_outer(sums, weights, rows)
+
+    return forward
+
+
+@cache
+def _backward(size: int) -> Callable[..., None]:
+    """Return the backward pass over some of the rows."""
+    couple = _couple(size)
+
+    @numba.njit(nogil=True, fastmath=_MATH, cache=True)
+    def pull(unit: Any, gradient: Any, coupling: Any, row: Any) -> None:
+        for j in range(len(row)):
+            product = unit[0] * gradient[0, j]
+            for d in range(1, size):
+                product += unit[d] * gradient[d, j]
+            row[j] = coupling[j] * product
+
+    @numba.njit(nogil=True, cache=True)
+    def backward(
+        units: Any,
+        times: Any,
+        total: Any,
+        copies: Any,
+        scale: Any,
+        gradient: Any,
+        begin: int,
+        end: int,
+        sums: Any,
+    ) -> None:
+        rows = np.zeros((_ROWS, total.shape[1]), np.float32)
+        coupling = np.zeros(total.shape[1], np.float32)
+        weights = np.zeros((_ROWS, size), np.float32)
+        for first in range(begin, end, _ROWS):
+            weights[:] = 0
+            for k in range(min(_ROWS, end - first)):
+                i = first + k
+                couple(units[i], total, coupling)
+                pull(units[i], gradient, coupling, rows[k])
+                mean = _sum(rows[k]) * (scale[i] / times[i])
+                _subtract(rows[k], coupling, copies, mean)
+                weights[k] = units[i] * scale[i]
+            _add_outer(sums, weights, rows)
+
+    return backward
+
+
+class CompiledCompetition(torch.autograd.Function):
+    """One round of routing of rows u with multiplicities m to rows V with multiplicities n.
+
+    The same as ``top_k_routing.Competition``, for 32 bits, on the CPU, without a gradient for u,
+    and for products below 80.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, units: Tensor, times: Tensor, total: Tensor, copies: Tensor) -> Tensor:
+        """Return the sums ``[S, D]``."""
+        scaled = (total.detach().T * _LOG2_E).contiguous()
+        scale = torch.empty_like(times)
+        sums = _run(_forward(units.shape[1]), units.contiguous(), times, scaled, copies, scale)
+        ctx.save_for_backward(units.contiguous(), times, scaled, copies, scale)
+        return sums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient of V."""
+        (gradient,) = gradients
+        kernel = _backward(gradient.shape[1])
+        found = _run(kernel, *ctx.saved_tensors, gradient.T.contiguous())
+        return None, None, found, None
+
+
+def _run(kernel: Callable[..., None], units: Tensor, *others: Tensor) -> Tensor:
+    """Run a kernel over all rows, a part of them in each thread, and add up; ``[S, D]``."""
+    threads = torch.get_num_threads()
+    bounds = np.linspace(0, len(units), threads + 1).astype(np.int64)
+    total = others[1]
+    parts = total.new_zeros(threads, *total.shape)
+    arrays = [one.numpy() for one in (units, *others)]
+
+    def run(part: int) -> None:
+        kernel(*arrays, bounds[part], bounds[part + 1], parts[part].numpy())
+
+    waiting = [_pool().submit(run, part) for part in range(1, threads)]
+    run(0)
+    for one in waiting:
+        one.result()
+    return parts.sum(0).T
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_name_prefix="routing")
