@@ -1,23 +1,32 @@
-"""Write the tables of docs/results.md and README.md anew from the figures in benchmarks/results.
+"""Write all figures of README.md and docs/*.md anew from the files in benchmarks/results.
 
     python benchmarks/tables.py
 
 A table stands between ``<!-- NAME -->`` and ``<!-- end -->``; what has not been measured is a
-dash.
+dash. Figures in sentences are those of ``values.py``.
 """
 
-import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from statistics import mean, stdev
-from typing import Any
+from statistics import mean
+
+import speeds
+from values import (
+    HERE,
+    asterisk,
+    fill_in_figures,
+    load,
+    load_card,
+    percent,
+    spread,
+    table,
+    without_figures,
+)
 
 from treecaps.models.architectures import ARCHITECTURES
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results"
-PAGES = (HERE.parent / "docs" / "results.md", HERE.parent / "README.md")
+PAGES = (HERE.parent / "README.md", *sorted((HERE.parent / "docs").glob("*.md")))
 DATA = (
     ("java-sort", "srcml"),
     ("java-sort", "tree-sitter"),
@@ -46,87 +55,26 @@ TABLE_2 = (
     ("a secondary capsule layer", "secondary", "92.31"),
     ("TreeCaps", "parent", "92.11"),
 )
+PUBLISHED = (
+    ("tbcnn", "poj104", "94.0", "accuracy-poj104-model-tbcnn", "Mou et al. 2016"),
+    ("tbcnn", "poj104", "79.4", "accuracy-poj104-model-tbcnn", "the TreeCaps paper"),
+    ("tbcnn", "java-sort", "75.0", "accuracy-java-sort-model-tbcnn", "the TreeCaps paper"),
+    ("ggnn", "poj104", "86.5", "accuracy-poj104-model-ggnn", "the TreeCaps paper"),
+    ("ggnn", "java-sort", "85.0", "accuracy-java-sort-model-ggnn", "the TreeCaps paper"),
+    ("astnn", "poj104", "98.2", "accuracy-poj104-model-astnn", "Zhang et al. 2019"),
+)
+"""What others printed, and the file of the same model here."""
 
 
-def load(name: str) -> dict[str, Any]:
-    path = RESULTS / f"{name}.json"
-    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    return found
+def both(name: str, key: str = "") -> str:
+    """Return an accuracy as is and blind."""
+    pair = [percent(name, key, blind=blind) for blind in (False, True)]
+    return " / ".join(pair) if pair != ["-", "-"] else "-"
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def percent(name: str, key: str = "", *, blind: bool = False) -> str:
-    """Return a mean and its sample deviation over seeds; an ensemble's with ``key="ensemble_"``."""
-    values = load(name).get(f"{key}accuracy{'_blind' if blind else ''}")
-    if not values:
-        return "-"
-    text = f"{100 * mean(values):.1f}"
-    return text + (f" ± {100 * stdev(values):.1f}" if len(values) > 1 else "")
-
-
-def span(found: dict[str, Any], key: str) -> str:
-    low, high = found[f"{key}_quartiles"]
-    return f"{found[key]:.1f} ({low:.1f}-{high:.1f})"
-
-
-def engine() -> str:
-    rows = []
-    for name in ("java-sort", "poj104"):
-        for preset, found in load(f"engine-{name}").get("presets", {}).items():
-            for batch in ("1", "16"):
-                one = found[batch]
-                for what, word in (("train", "train"), ("infer", "classify")):
-                    times = [
-                        f"{one[f'{what}{side}_ms_per_program']:.2f} ms"
-                        for side in ("", "_unshared", "_naive")
-                    ]
-                    ratios = [span(one, f"{what}_ratio"), span(one, f"{what}_ratio_unshared")]
-                    rows.append([name, f"`{preset}`", batch, word, *times, *ratios])
-    header = ("data", "preset", "batch", "what", "engine", "without sharing", "naive")
-    return table((*header, "naive / engine", "without sharing / engine"), rows)
-
-
-def presets() -> str:
-    found = load("engine-java-sort").get("presets", {})
-    names = list(next(iter(found.values()))["settings"]) if found else []
-    settings = [one["settings"] for one in found.values()]
-    rows = [[f"`{name}`", *(spell(one[name]) for one in settings)] for name in names]
-    return table(("option", *(f"`{name}`" for name in found)), rows)
-
-
-def spell(value: Any) -> str:
-    """Write a value as ``--set`` takes it."""
-    if isinstance(value, list):
-        return ",".join(map(str, value)) or '""'
-    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
-
-
-def sizes() -> str:
-    rows = [
-        [
-            f"{row['nodes']:,}",
-            f"{row['distinct_windows']:,}",
-            f"{row['infer_ms']:.1f} ms",
-            f"{row['infer_memory_mb']:.0f} MB",
-            f"{row['train_ms']:.1f} ms",
-            f"{row['train_memory_mb']:.0f} MB",
-        ]
-        for row in load("engine-poj104")["sizes"]
-    ]
-    return table(("nodes", "distinct windows", "classify", "memory", "train", "memory"), rows)
-
-
-def epoch() -> str:
-    found = load("engine-poj104")["epoch"]
-    return (
-        f"One epoch of poj104 ({found['programs']:,} programs) with sharing the windows of all"
-        f" trees and one\nvalidation: {found['seconds']:.0f} s,"
-        f" peak memory {found['peak_memory_mb']:,} MB."
-    )
+def mark(text: str, name: str) -> str:
+    """Add an asterisk to a figure of an earlier version of the preset ``default``."""
+    return text if text == "-" else text + asterisk(name)
 
 
 def kinds() -> str:
@@ -135,9 +83,10 @@ def kinds() -> str:
         name = f"accuracy-{data}-{frontend}"
         found = load(f"{name}-default")
         several = "ensemble" in found and len(found["accuracy"]) == 1
-        single = percent(f"{name}-default") + (" (mean of 3)" if several else "")
+        file = f"{name}-default"
+        single = mark(percent(file), file) + (" (mean of 3)" if several else "")
         machines = [percent(f"{name}-svm{depth}") for depth in (2, 3)]
-        together = percent(f"{name}-default", "ensemble_")
+        together = mark(percent(file, "ensemble_"), file)
         epochs = str(len(found["curves"]["loss"])) if found else "-"
         rows.append([data, frontend, *machines, single, together, epochs])
     header = ("data", "front end", "SVM, windows of depth 2", "depth 3", "preset `default`")
@@ -156,8 +105,9 @@ def words() -> str:
             ("default", "ensemble_"),
             ("start", ""),
         ):
-            pair = [percent(f"{name}-{model}", key, blind=blind) for blind in (False, True)]
-            row.append(" / ".join(pair) if pair != ["-", "-"] else "-")
+            file = f"{name}-{model}"
+            text = both(file, key)
+            row.append(text if model.startswith("svm") else mark(text, file))
         rows.append(row)
     machines = ("token SVM", "the same, trained on blind programs too")
     networks = ("treecaps", "ensemble of 3", "fine-tuned from atlas")
@@ -189,8 +139,7 @@ def models() -> str:
             file = f"accuracy-{data}-" + (
                 f"model-{name}" if name != "treecaps" else "tokens-default"
             )
-            pair = [percent(file, blind=blind) for blind in (False, True)]
-            row.append(" / ".join(pair) if pair != ["-", "-"] else "-")
+            row.append(mark(both(file), file) if name == "treecaps" else both(file))
             if data == "java-sort":
                 learned = load(file).get("train_accuracy")
                 row.append(f"{100 * min(learned):.1f}" if learned else "-")
@@ -207,114 +156,158 @@ def retrieval() -> str:
     found = load("retrieval-poj104")
     rows = []
     for name, row in found["map_at_r"].items():
-        texts = [f"{row[side]:.1f}" for side in SIDES]
-        if name.startswith("trained") and len(found["seeds"]) > 1:
-            every = [[one[side] for one in found["seeds"]] for side in SIDES]
-            texts = [f"{text} ± {stdev(some):.1f}" for text, some in zip(texts, every, strict=True)]
-        rows.append([name, *texts])
+        every = found["seeds"] if name.startswith("trained") else [row]
+        rows.append([name, *(spread([one[side] for one in every], 1) for side in SIDES)])
     return table(("MAP@R in per cent", *SIDES), rows)
 
 
-def index() -> str:
-    rows = []
-    for name, row in load("index-atlas-poj104")["kinds"].items():
-        low, high = row["query_ms_5_to_95"]
-        replaced = row["replace_1000_seconds"]
-        rows.append(
-            [
-                name,
-                f"{row['build_seconds']:.1f} s",
-                f"{row['query_ms']:.1f} ms ({low:.1f}-{high:.1f})",
-                f"{row['recall_at_10']:.3f}",
-                f"{row['megabytes']:,.0f} MB",
-                "-" if replaced is None else f"{replaced:.1f} s",
-            ]
-        )
-    return table(("kind", "build", "search", "recall@10", "on disk", "replace 1,000"), rows)
+def bundled() -> str:
+    rows = [
+        [
+            f"`{name}`",
+            row["data"],
+            f"{row['programs']:,}",
+            *(f"{100 * row[side]:.1f}" for side in SIDES),
+        ]
+        for name in ("algorithms", "poj104")
+        for row in load_card(name)["scores"]["Validation data"]
+    ]
+    return table(("model", "data", "programs", *SIDES), rows)
 
 
-def serve() -> str:
+def unknown() -> str:
+    found = load("unknown-algorithms")
+    rows = [
+        [data, side, f"{row['programs']:,}", f"{100 * row['unknown']:.1f} %"]
+        for side in ("of no class", "of its classes")
+        for data, row in found[side].items()
+    ]
+    return table(("programs of", "which are", "programs", "`unknown`"), rows)
+
+
+def published() -> str:
+    rows = [
+        [f"`{model}`", data, printed, f"{100 * mean(load(file)['accuracy']):.1f}", source]
+        for model, data, printed, file, source in PUBLISHED
+    ]
+    return table(("model", "data", "published", "here", "published by"), rows)
+
+
+def reconstruction() -> str:
+    names = ("rebuilt", "mean of the class", "mean of all")
+    rows = [
+        [
+            f"{float(weight):g}",
+            *(spread(row[name]["seeds"], 1, 100) for name in ("accuracy", "accuracy_blind")),
+            *(spread(row[name]["seeds"], 2) for name in names),
+        ]
+        for weight, row in load("reconstruction-java-sort")["weights"].items()
+    ]
+    return table(("weight", "accuracy", "blind", "reconstructed", *names[1:]), rows)
+
+
+def explanations() -> str:
     rows = []
-    for clients, found in load("serve")["clients"].items():
-        ratio = found["ratio"]
-        text = f"{ratio['median']:.1f} ({ratio['least']:.1f}-{ratio['most']:.1f})"
-        for side, word in (("batched", "together"), ("unbatched", "one by one")):
-            row = found[side]
-            times = [f"{row[key]:,.0f} ms" for key in ("p50_ms", "p95_ms", "p99_ms")]
-            alone = side == "unbatched"
-            rows.append(
-                [
-                    "" if alone else clients,
-                    word,
-                    f"{row['requests_per_second']:,.0f}",
-                    "" if alone else text,
-                    *times,
-                    f"{row['cpu_ms']:.1f} ms",
-                ]
+    for data in ("java-sort", "python-algorithms"):
+        areas = load(f"explanations-{data}")["areas"]
+        for order in ("gradients", "routing", "random"):
+            row = areas[order]
+            texts = [spread(row[what]["seeds"], 2) for what in ("deletion", "insertion")]
+            rows.append([data, order, *texts])
+    header = ("deletion (less is better)", "insertion (more is better)")
+    return table(("data", "order", *header), rows)
+
+
+def dependencies() -> str:
+    rows = []
+    for language, row in load("dependencies-algorithms")["languages"].items():
+        areas = [
+            f"{found['area']:.2f} ({100 * found['highest_tenth_that_depends']:.1f} %)"
+            for found in (
+                row[what]
+                for what in ("route together", "route together, untrained", "near in the tree")
             )
-    header = ("clients", "programs looked at", "requests/s", "ratio", "50th percentile", "95th")
-    return table((*header, "99th", "processor time a request"), rows)
+        ]
+        share = f"{100 * row['share_that_depends']:.1f} %"
+        name = f"{language.capitalize()} ({row['data']})"
+        rows.append([name, str(row["programs"]), share, *areas])
+    header = ("language", "programs", "pairs that depend", "route together")
+    return table((*header, "the same, three untrained networks", "near in the tree"), rows)
 
 
-def fuzz() -> str:
-    found = load("fuzz")
-    names = ("inputs", "timeouts", "crashes", "hangs", "exceptions", "invariants")
-    return table(names, [[f"{found[name]:,}" for name in names]])
-
-
-def against() -> str:
-    rows = []
-    for job, row in load("against").get("jobs", {}).items():
-        low, high = row["quartiles"]
-        rows.append(
-            [
-                job,
-                f"{row['before']:.2f} s",
-                f"{row['now']:.2f} s",
-                f"{row['ratio']:.2f} ({low:.2f}-{high:.2f})",
-            ]
-        )
-    return table(("what", "before", "now", "ratio"), rows)
+def clones() -> str:
+    keys = ("same_name", "same_name_across_languages", "same_label")
+    rows = [
+        [
+            f"{row['threshold']:.2f}",
+            f"{row['pairs']:,}",
+            *(f"{100 * row[key]:.0f} %" for key in keys),
+        ]
+        for row in load("clones-atlas")["thresholds"]
+    ]
+    header = ("threshold", "pairs", "of the same name", "the same, across languages")
+    return table((*header, "of the same class"), rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "engine": engine,
-    "presets": presets,
-    "sizes": sizes,
-    "epoch": epoch,
+    "engine": speeds.engine,
+    "presets": speeds.presets,
+    "sizes": speeds.sizes,
+    "epoch": speeds.epoch,
     "kinds": kinds,
     "words": words,
     "models": models,
     "paper": paper,
     "table 2": table2,
     "retrieval": retrieval,
-    "index": index,
-    "serve": serve,
-    "fuzz": fuzz,
-    "against": against,
+    "index": speeds.index,
+    "serve": speeds.serve,
+    "fuzz": speeds.fuzz,
+    "against": speeds.against,
+    "parsing": speeds.parsing,
+    "corpora": speeds.corpora,
+    "bundled": bundled,
+    "unknown": unknown,
+    "folder": speeds.folder,
+    "published": published,
+    "reconstruction": reconstruction,
+    "explanations": explanations,
+    "dependencies": dependencies,
+    "clones": clones,
+    "indexing": speeds.indexing,
 }
+
+_TABLE = re.compile(r"<!-- ([a-z][a-z0-9 ]*) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def fill_in() -> dict[Path, str]:
-    """Return the pages with all tables written anew."""
+    """Return the pages with all tables and figures written anew."""
     written: set[str] = set()
-    pages = {}
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        for name, make in TABLES.items():
-            place = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end -->)", re.DOTALL)
-            if place.search(text):
-                text = place.sub(make().replace("\\", r"\\") + "\n", text, count=1)
-                written.add(name)
-        pages[page] = text
+
+    def write(place: re.Match[str]) -> str:
+        name = place[1]
+        if name not in TABLES:
+            raise SystemExit(f"there is no table {name!r}")
+        written.add(name)
+        return f"<!-- {name} -->\n{TABLES[name]()}\n<!-- end -->"
+
+    pages = {
+        page: fill_in_figures(_TABLE.sub(write, page.read_text(encoding="utf-8"))) for page in PAGES
+    }
     if missing := set(TABLES) - written:
         raise SystemExit(f"no page has a place for {', '.join(sorted(missing))}")
     return pages
 
 
+def prose(text: str) -> str:
+    """Return a page without the tables and figures that are filled in."""
+    return without_figures(_TABLE.sub("", text))
+
+
 def main() -> None:
     for page, text in fill_in().items():
-        page.write_text(text, encoding="utf-8")
+        if text != page.read_text(encoding="utf-8"):
+            page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

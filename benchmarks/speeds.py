@@ -1,0 +1,202 @@
+"""Tables of time, memory and robustness, for tables.py."""
+
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+from values import load, table
+
+PARSED = ("poj104-tree-sitter", "poj104-srcml", "atlas-tree-sitter", "python-algorithms")
+
+
+def engine() -> str:
+    rows = []
+    for name in ("java-sort", "poj104"):
+        for preset, found in load(f"engine-{name}").get("presets", {}).items():
+            for batch in ("1", "16"):
+                one = found[batch]
+                for what, word in (("train", "train"), ("infer", "classify")):
+                    times = [
+                        f"{one[f'{what}{side}_ms_per_program']:.2f} ms"
+                        for side in ("", "_unshared", "_naive")
+                    ]
+                    ratios = [span(one, f"{what}_ratio"), span(one, f"{what}_ratio_unshared")]
+                    rows.append([name, f"`{preset}`", batch, word, *times, *ratios])
+    header = ("data", "preset", "batch", "what", "engine", "without sharing", "naive")
+    return table((*header, "naive / engine", "without sharing / engine"), rows)
+
+
+def span(found: dict[str, Any], key: str) -> str:
+    low, high = found[f"{key}_quartiles"]
+    return f"{found[key]:.1f} ({low:.1f}-{high:.1f})"
+
+
+def presets() -> str:
+    found = load("engine-java-sort").get("presets", {})
+    names = list(next(iter(found.values()))["settings"]) if found else []
+    settings = [one["settings"] for one in found.values()]
+    rows = [[f"`{name}`", *(spell(one[name]) for one in settings)] for name in names]
+    return table(("option", *(f"`{name}`" for name in found)), rows)
+
+
+def spell(value: Any) -> str:
+    """Write a value as ``--set`` takes it."""
+    if isinstance(value, list):
+        return ",".join(map(str, value)) or '""'
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def sizes() -> str:
+    rows = [
+        [
+            f"{row['nodes']:,}",
+            f"{row['distinct_windows']:,}",
+            f"{row['infer_ms']:.1f} ms",
+            f"{row['infer_memory_mb']:.0f} MB",
+            f"{row['train_ms']:.1f} ms",
+            f"{row['train_memory_mb']:.0f} MB",
+        ]
+        for row in load("engine-poj104")["sizes"]
+    ]
+    return table(("nodes", "distinct windows", "classify", "memory", "train", "memory"), rows)
+
+
+def epoch() -> str:
+    found = load("engine-poj104")["epoch"]
+    return (
+        f"One epoch of poj104 ({found['programs']:,} programs) with sharing the windows of all"
+        f" trees and one\nvalidation: {found['seconds']:.0f} s,"
+        f" peak memory {found['peak_memory_mb']:,} MB."
+    )
+
+
+def parsing() -> str:
+    rows = []
+    for data, frontend, row in parsed():
+        speeds = [
+            f"{row[what]['programs_per_s']:,}/s"
+            for what in ("bare", "tree", "one_core", "two_cores")
+        ]
+        ratios = [
+            "{median:.2f} ({low:.2f}-{high:.2f})".format(**row[what])
+            for what in ("tree_over_bare", "two_cores_over_one")
+        ]
+        rows.append([data, frontend, *speeds, *ratios])
+    header = ("data", "front end", "bare parser", "to `Tree`", "corpus, 1 core")
+    return table((*header, "corpus, 2 cores", "`Tree` / bare", "2 cores / 1"), rows)
+
+
+def corpora() -> str:
+    rows = [
+        [
+            data,
+            frontend,
+            f"{row['corpus_programs']:,}",
+            f"{row['corpus_failed']:,}",
+            f"{row['build_s']:.1f} s",
+            f"{row['peak_mb']:,} MB",
+            f"{row['load_s']:.2f} s",
+        ]
+        for data, frontend, row in parsed()
+    ]
+    header = ("data", "front end", "programs", "failed", "built in", "peak memory")
+    return table((*header, "opened again in"), rows)
+
+
+def parsed() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for name in PARSED:
+        found = load(f"parsing-{name}")
+        for frontend, row in found["frontends"].items():
+            yield found["data"], frontend, row
+
+
+def folder() -> str:
+    found = load("folder-atlas")
+    rows = []
+    for files, runs in ((found["files"], found["rounds"]), (1, found["one_file"])):
+        times = [run["seconds"] for run in runs]
+        imports = median(run["imports"] for run in runs)
+        rows.append(
+            [
+                f"{files:,}",
+                f"{median(times):.1f} s ({min(times):.1f}-{max(times):.1f})",
+                f"{files / median(times):,.1f}",
+                f"{imports:.1f} s",
+            ]
+        )
+    return table(("files", "time", "files/s", "of the time, imports"), rows)
+
+
+def index() -> str:
+    rows = []
+    for name, row in load("index-atlas-poj104")["kinds"].items():
+        low, high = row["query_ms_5_to_95"]
+        replaced = row["replace_1000_seconds"]
+        rows.append(
+            [
+                name,
+                f"{row['build_seconds']:.1f} s",
+                f"{row['query_ms']:.1f} ms ({low:.1f}-{high:.1f})",
+                f"{row['recall_at_10']:.3f}",
+                f"{row['megabytes']:,.0f} MB",
+                "-" if replaced is None else f"{replaced:.1f} s",
+            ]
+        )
+    return table(("kind", "build", "search", "recall@10", "on disk", "replace 1,000"), rows)
+
+
+def indexing() -> str:
+    found = load("index-atlas-poj104")
+    rows = [
+        ["files", f"{found['files']:,}"],
+        ["functions", f"{found['functions']:,}"],
+        ["`treecaps index`", f"{found['seconds_to_index']:.0f} s"],
+        ["again, nothing changed", f"{found['seconds_when_nothing_changed']:.1f} s"],
+        ["opening it", f"{found['seconds_to_open']:.1f} s"],
+        ["its size", f"{found['megabytes']:.0f} MB"],
+    ]
+    return table(("atlas and POJ-104, two cores", ""), rows)
+
+
+def serve() -> str:
+    rows = []
+    for clients, found in load("serve")["clients"].items():
+        ratio = found["ratio"]
+        text = f"{ratio['median']:.1f} ({ratio['least']:.1f}-{ratio['most']:.1f})"
+        for side, word in (("batched", "together"), ("unbatched", "one by one")):
+            row = found[side]
+            times = [f"{row[key]:,.0f} ms" for key in ("p50_ms", "p95_ms", "p99_ms")]
+            alone = side == "unbatched"
+            rows.append(
+                [
+                    "" if alone else clients,
+                    word,
+                    f"{row['requests_per_second']:,.0f}",
+                    "" if alone else text,
+                    *times,
+                    f"{row['cpu_ms']:.1f} ms",
+                ]
+            )
+    header = ("clients", "programs looked at", "requests/s", "ratio", "50th percentile", "95th")
+    return table((*header, "99th", "processor time a request"), rows)
+
+
+def fuzz() -> str:
+    found = load("fuzz")
+    names = ("inputs", "timeouts", "crashes", "hangs", "exceptions", "invariants")
+    return table(names, [[f"{found[name]:,}" for name in names]])
+
+
+def against() -> str:
+    rows = []
+    for job, row in load("against").get("jobs", {}).items():
+        low, high = row["quartiles"]
+        rows.append(
+            [
+                job,
+                f"{row['before']:.2f} s",
+                f"{row['now']:.2f} s",
+                f"{row['ratio']:.2f} ({low:.2f}-{high:.2f})",
+            ]
+        )
+    return table(("what", "before", "now", "ratio"), rows)
