@@ -1,8 +1,10 @@
 """``treecaps reproduce``."""
 
+import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +16,12 @@ from treecaps.errors import TreeCapsError
 from treecaps.text import to_one_line
 
 if TYPE_CHECKING:
-    from treecaps.rendering.reproduction import Results
-    from treecaps.reproduction.plan import Row, Table
+    from treecaps.reproduction.plan import Column, Table
     from treecaps.reproduction.run import Cell, Reproduction
 
+_ENDINGS = (".md", ".html", ".json")
+_PATIENCE = 600
+"""Seconds to wait for another process that writes the pages."""
 _SOON, _HOURS = 60, 2 * 3600
 """Seconds left that are not worth telling, and that are told in hours."""
 
@@ -42,6 +46,12 @@ _SOON, _HOURS = 60, 2 * 3600
     metavar="NAME,...",
     help="Only these models of the table. All by default.",
 )
+@click.option(
+    "--epochs",
+    multiple=True,
+    metavar="[DATA=]N,...",
+    help="Train for N epochs, on all data sets or on one, whatever the presets say.",
+)
 @click.option("--quick", is_flag=True, help="A few programs and epochs, to see that it works.")
 @click.option(
     "--frontend",
@@ -55,26 +65,32 @@ def command(
     out: Path,
     seeds: int,
     models: tuple[str, ...],
+    epochs: tuple[str, ...],
     quick: bool,
     frontend: str | None,
 ) -> int:
     """Train and score what a table of the paper needs, and write it beside the paper's figures.
 
-    What is finished stays: the same command again goes on where it was cut off. The pages are
-    OUT/TABLE.md and OUT/TABLE.html, or with --quick, which takes one seed, OUT/TABLE-quick.md and
-    OUT/TABLE-quick.html.
+    What is finished stays: the same command again goes on where it was cut off. Several may run at
+    once with one OUT. The pages are OUT/TABLE.md and OUT/TABLE.html, and OUT/TABLE.json has the
+    figures behind them. With --quick, which takes one seed, they are called TABLE-quick.
     """
     from treecaps._version import __version__
     from treecaps.models.engine import set_num_threads
     from treecaps.nn.memory import tune_malloc
     from treecaps.rendering import report
-    from treecaps.reproduction.plan import TABLES, choose_rows
+    from treecaps.reproduction.data import Places
+    from treecaps.reproduction.plan import TABLES, choose_epochs, choose_rows
     from treecaps.reproduction.run import Reproduction, list_cells
 
     chosen = TABLES[table]
-    rows = choose_rows(chosen, [name for names in models for name in names.split(",") if name])
-    work = Reproduction(data, out, quick, frontend, report.to_html)
-    missing = work.missing(chosen.columns)
+    rows = choose_rows(chosen, _split(models))
+    places = Places(data, out, quick)
+    command = shlex.join(["treecaps", *sys.argv[1:]])
+    work = Reproduction(
+        places, choose_epochs(chosen, _split(epochs)), frontend, report.to_html, command
+    )
+    missing = places.missing(chosen.columns)
     for reason in missing.values():
         note(f"treecaps: {reason}")
     columns = [column for column in chosen.columns if column.name not in missing]
@@ -89,60 +105,60 @@ def command(
         "seeds": len(trials),
         "treecaps": __version__,
     }
-    pages = _Pages(chosen, rows, out, f"{table}-quick" if quick else table, quick, facts)
-    pages.problems += missing.values()
-    # What others are finished belongs on the page too.
-    others = [row for row in chosen.rows if row not in rows]
-    for cell in list_cells(others, columns, trials):
-        if kept := work.kept(cell):
-            pages.add(cell, kept)
+    name = f"{table}-quick" if quick else table
+    pages = _Pages(work, chosen, columns, trials, name, facts, list(missing.values()))
     with progress(table) as advance:
         _run(work, list_cells(rows, columns, trials), pages, advance)
-    say(f"{out / pages.name}.md")
-    say(f"{out / pages.name}.html")
+    for ending in _ENDINGS:
+        say(f"{out / name}{ending}")
     return 1 if pages.problems else 0
+
+
+def _split(texts: Sequence[str]) -> list[str]:
+    """Return the parts of texts that commas divide."""
+    return [part for text in texts for part in text.split(",") if part]
 
 
 @dataclass
 class _Pages:
-    """The pages of a table, with all that is known of its results.
+    """The pages of a table, with all that is finished of it.
 
     Args:
+        work: What knows the results.
         table: The table.
-        rows: The models that are trained; others are shown if they have results.
-        out: The folder.
+        columns: The data sets that are there.
+        trials: The seeds.
         name: The name of the files.
-        quick: Whether this is to see that it works.
         facts: What the pages say of the run.
+        problems: What went wrong.
     """
 
+    work: "Reproduction"
     table: "Table"
-    rows: "Sequence[Row]"
-    out: Path
+    columns: "Sequence[Column]"
+    trials: Sequence[int]
     name: str
-    quick: bool
     facts: dict[str, Any]
-    results: "Results" = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
-    def add(self, cell: "Cell", found: dict[str, Any]) -> None:
-        """Add the figures of a cell."""
-        self.results.setdefault((cell.row.name, cell.column.name), []).append(found)
-
     def write(self) -> None:
-        """Write the pages in place of older ones."""
+        """Write the pages in place of older ones; other processes may do so too."""
+        from treecaps.files import FileLock
         from treecaps.models.files import write_files
-        from treecaps.rendering.reproduction import notes, to_html, to_markdown
+        from treecaps.rendering.reproduction import notes, to_html, to_json, to_markdown
 
-        known = {row for row, _ in self.results}
-        shown = [row for row in self.table.rows if row in self.rows or row.name in known]
-        remarks = notes(list(map(to_one_line, self.problems)), self.quick, self.facts)
-        web = f"{self.name}.html"
-        pages = {
-            f"{self.name}.md": to_markdown(self.table, shown, self.results, remarks, web),
-            web: to_html(self.table, shown, self.results, remarks),
-        }
-        write_files(self.out, {file: page.encode() for file, page in pages.items()})
+        places = self.work.places
+        remarks = notes(list(map(to_one_line, self.problems)), places.quick, self.facts)
+        # Who writes last has read last: what all have finished is on the page.
+        with closing(FileLock(places.out / f"{self.name}.lock", _PATIENCE)):
+            found = self.work.results(self.table.rows, self.columns, self.trials)
+            pages = {
+                ".md": to_markdown(self.table, found, remarks, self.name),
+                ".html": to_html(self.table, found, remarks),
+                ".json": to_json(self.table, found, remarks, self.facts),
+            }
+            contents = {f"{self.name}{ending}": pages[ending].encode() for ending in _ENDINGS}
+            write_files(places.out, contents)
 
 
 def _run(
@@ -161,8 +177,6 @@ def _run(
         if isinstance(found, TreeCapsError):
             pages.problems.append(f"{cell.name}: {found}")
             fail(cell.name, str(found), found.arguments)
-        else:
-            pages.add(cell, found)
         pages.write()
         if not isinstance(found, TreeCapsError) and not is_terminal(sys.stderr):
             left = (time.monotonic() - begun) * (1 - done) / done if done else 0.0
