@@ -32,6 +32,7 @@ import tables
 import torch
 from numpy.typing import NDArray
 from origin import origin
+from values import RESULTS
 
 from treecaps.data.corpus import Corpus
 from treecaps.data.vocabulary import Vocabulary
@@ -297,7 +298,7 @@ def main() -> None:
     for name, machine in (("start", None),) if options.init_from else compared:
         options.svm_tokens = machine
         file = f"accuracy-{describe_data(options)}-tokens-{name}.json"
-        write(measure(options), tables.RESULTS / file)
+        write(measure(options), RESULTS / file)
     tables.main()
 
 

@@ -230,7 +230,7 @@ def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tens
         equal = ((flat[:, None] - flat).abs().amax(2) < 1e-9).sum(1)
         gate = gate * (1 + equal.log()) / equal
     # [T, D, C] to one capsule after the other, [T, C, D].
-    u = y.reshape(len(y), config.capsule_size, -1).transpose(1, 2)
+    u = y.reshape(len(y), config.primary_size, -1).transpose(1, 2)
     if config.squash_primary:
         u = squash(u, config.squash)
     channels = u.shape[1]
@@ -259,6 +259,8 @@ def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tens
     for layer in [layer for layer in (network.secondary, network.code) if layer is not None]:
         shape = (len(below), -1, layer.outputs, layer.output_size)
         weight = layer.weight.view(shape)
+        if layer.whitening is not None:
+            below = torch.einsum("ji,jik->jk", below, layer.whitening)
         predictions = torch.einsum("ji,jimd->jmd", below, weight)
         below, coupling = route(
             predictions, layer.iterations, config.squash, layer.bias, config.stop_gradients

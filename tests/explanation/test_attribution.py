@@ -200,7 +200,7 @@ def test_tokens_have_their_part_by_routing(with_tokens: TrainedModel) -> None:
         assert found.nodes.sum() == pytest.approx(found.classification.length, abs=1e-4)
     (network,) = with_tokens.members
     assert isinstance(network, TreeCaps)
-    windows = network.config.channels * network.config.slices // network.config.capsule_size
+    windows = network.config.channels * network.config.slices // network.config.primary_size
     tree = found.tree
     routes = {route.capsule: route for route in found.routes}
     of_tokens = [route for capsule, route in routes.items() if capsule >= windows]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.conftest import EXAMPLES
-from tests.naive import naive_forward, nodes_of
+from tests.naive import convolve, naive_forward, nodes_of
 from tests.networks import batch_of
 from tests.trees import random_trees
 from treecaps.data.vocabulary import Vocabulary
@@ -34,8 +34,8 @@ def _network_of(preset: str) -> TreeCapsConfig:
 
 
 SIZES: dict[str, Any] = {"vector_size": 5, "channels": 6, "slices": 4, "capsule_size": 4}
-PAPER = replace(_network_of("paper"), **SIZES)
-SMALL = replace(PAPER, statics=3, per_channel=False, code_iterations=3)
+SMALL = TreeCapsConfig(**SIZES, statics=3, per_channel=False, code_iterations=3)
+PAPER = replace(_network_of("paper"), **(SIZES | {"capsule_size": None}))
 PUBLISHED = replace(_network_of("published"), **SIZES, statics=5, routed=7, code_std=0.1)
 VARIANTS = {
     "paper": PAPER,
@@ -146,7 +146,38 @@ def test_equals_the_naive_network_with_thousands_of_children(variant: str) -> No
 
 
 def test_equals_the_naive_network_at_the_papers_sizes() -> None:
-    assert_equals_naive(TreeCapsConfig(), [parse_file(EXAMPLES[0])])
+    for preset in ("paper", "published"):
+        assert_equals_naive(_network_of(preset), [parse_file(EXAMPLES[0])])
+
+
+@pytest.mark.parametrize("secondary", [0, 5])
+def test_weights_are_scaled_by_the_training_programs(secondary: int) -> None:
+    trees = [parse_file(path) for path in EXAMPLES[:12]]
+    vocabulary = Vocabulary.of(trees)
+    config = replace(PAPER, secondary=secondary)
+    torch.manual_seed(0)
+    network = TreeCaps(config, len(vocabulary), CLASSES).double()
+    inputs = TreeCaps.read_trees(config, trees, vocabulary)
+    with torch.no_grad():
+        network.vectors.normal_()
+        network.scale_weights(inputs)
+        nodes = [nodes_of(tree, vocabulary, config.window_depth) for tree in trees]
+        outputs = [convolve(network.primary, network.vectors[one.kind], one) for one in nodes]
+        before_tanh = torch.cat(outputs).atanh()
+        assert before_tanh.mean(0).abs().max() < 1e-5
+        assert (before_tanh.std(0) - 1).abs().max() < 1e-2
+        whitened = network.secondary or network.code
+        assert whitened.whitening is not None
+        static = network.embed(batch_of(inputs, torch.float64)).view(len(trees), 2, -1)
+        second = torch.einsum("bji,bjk->jik", static, static) / len(trees)
+        eye = torch.eye(24, dtype=torch.float64)
+        shrunk = second + second.diagonal(dim1=1, dim2=2).mean(1)[:, None, None] * eye
+        white = whitened.whitening @ shrunk @ whitened.whitening
+        assert close(white, eye.expand(2, -1, -1))
+    assert (network.code.whitening is None) == bool(secondary)
+    found = network(batch_of(inputs, torch.float64)).code
+    slow = [naive_forward(network, one)[0] for one in nodes]
+    assert close(found, torch.stack(slow))
 
 
 @pytest.mark.parametrize("variant", ["paper", "per channel", "longest routed", "gated"])
@@ -316,7 +347,7 @@ def test_code_capsules_learn_as_fast_with_many_classes() -> None:
         assert {network.lr_multiplier(name) for name in ("vectors", "primary.weight")} == {1.0}
         multiplier = network.lr_multiplier("code.weight")
         assert multiplier == expected
-        below = torch.ones(1, len(network.code.weight), config.capsule_size)
+        below = torch.ones(1, len(network.code.weight), config.primary_size)
         with torch.no_grad():
             network.code.weight.fill_(multiplier * 1e-3)
             moved.append(network.code(below)[0][0, 0])

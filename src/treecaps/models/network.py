@@ -104,6 +104,9 @@ class Model(nn.Module):
         """
         return None
 
+    def scale_weights(self, inputs: Any) -> None:
+        """Scale the initial weights by what the training programs show, if there is need to."""
+
     def fit_features(self, inputs: Any) -> None:
         """Take what is needed from the training programs, before anything is learned."""
 

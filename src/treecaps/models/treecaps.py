@@ -102,7 +102,7 @@ class Routes(NamedTuple):
 
 @register_architecture(
     "treecaps",
-    # Among the best on validation data, within noise; docs/results.md has what was tried.
+    # Among the best on validation data, within noise.
     default=Recommended(
         TreeCapsConfig(
             nodes="kinds+tokens",
@@ -127,7 +127,22 @@ class Routes(NamedTuple):
         },
     ),
     # As printed; docs/paper.md has what the paper leaves open, and why it is read so.
-    paper=Recommended(TreeCapsConfig(), {"batch_size": 4}),
+    paper=Recommended(
+        TreeCapsConfig(
+            window_depth=3,
+            capsule_size=None,
+            statics=2,
+            static_iterations=3,
+            per_channel=False,
+            convolution_init="standardized",
+            code_iterations=3,
+            code_bias=True,
+            code_std=0.1,
+            stop_gradients=True,
+            whiten_static=True,
+        ),
+        {"batch_size": 4},
+    ),
     # As the authors' code does it; docs/paper.md lists the differences.
     published=Recommended(
         TreeCapsConfig(
@@ -190,7 +205,7 @@ class TreeCaps(Network):
             nn.init.zeros_(self.gate.weight)
             nn.init.constant_(self.gate.bias, math.log(math.e - 1))
         self.variable_to_static = _new_routing(config)
-        size = config.capsule_size
+        size = config.primary_size
         groups = outputs // size if config.per_channel else 1
         statics = 1 if config.pooling == "max" else groups * config.statics
         routing = (config.code_iterations, config.squash)
@@ -211,10 +226,12 @@ class TreeCaps(Network):
             statics += config.token_channels
         self.secondary: CapsuleLayer | None = None
         if config.secondary:
+            others["whiten"] = config.whiten_static
             self.secondary = CapsuleLayer(
                 statics, size, config.secondary, config.secondary_size, *routing, **others
             )
             statics, size = config.secondary, config.secondary_size
+        others["whiten"] = config.whiten_static and not config.secondary
         self.code = CapsuleLayer(statics, size, classes, config.code_size, *routing, **others)
         self.decoder: Decoder | None = None
         if config.windows and classes:
@@ -268,6 +285,23 @@ class TreeCaps(Network):
             self.tokens.learn_features(inputs.bags)
         if self.decoder:
             self.decoder.learn_windows(inputs.windows)
+
+    def scale_weights(self, inputs: WindowsAndBags) -> None:
+        """Standardize the outputs of the convolution and whiten static capsules, if asked for."""
+        some = inputs.select(np.linspace(0, len(inputs) - 1, min(len(inputs), 2000)).astype(int))
+        batch: WindowsAndBagsTensors[Tensor] = to_tensors(some, self.vectors)
+        if self.config.convolution_init == "standardized":
+            windows = batch.windows
+            vectors = self._hidden(windows)
+            count = vectors.new_zeros(len(windows.layers[-1].offsets) - 1)
+            count.index_add_(0, windows.window, windows.count.to(count.dtype))
+            self.primary.standardize(vectors, *windows.layers[-1], count)
+        if self.config.whiten_static:
+            static = [
+                self._static(to_tensors(some.select(rows), self.vectors))
+                for rows in np.array_split(np.arange(len(some)), len(some) // 32 + 1)
+            ]
+            (self.secondary or self.code).fit_whitening(torch.cat(static))
 
     @torch.no_grad()
     def metrics(self, output: NetworkOutput, label: Tensor) -> dict[str, Tensor]:
@@ -376,17 +410,21 @@ class TreeCaps(Network):
         tokens = self.tokens(bags.offsets, bags.feature, bags.count, of_tokens)
         return torch.cat([static, tokens], 1)
 
+    def _hidden(self, batch: WindowTensors[Tensor], vectors: Tensor | None = None) -> Tensor:
+        """Return the outputs of the layers before the capsules."""
+        if vectors is None:
+            vectors = self.symbol_vectors(batch.symbols)
+        for layer, windows in zip(self.hidden, batch.layers, strict=False):
+            vectors = layer(vectors, *windows).squeeze(1)  # [W, V']
+        return vectors
+
     def _primary(
         self, batch: WindowTensors[Tensor], vectors: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the capsules of the distinct windows, their counts, and how much they weigh."""
         config = self.config
-        if vectors is None:
-            vectors = self.symbol_vectors(batch.symbols)
-        for layer, windows in zip(self.hidden, batch.layers, strict=False):
-            vectors = layer(vectors, *windows).squeeze(1)  # [W, V']
-        outputs = self.primary(vectors, *batch.layers[-1])
-        capsules = outputs.view(len(outputs), config.capsule_size, -1)
+        outputs = self.primary(self._hidden(batch, vectors), *batch.layers[-1])
+        capsules = outputs.view(len(outputs), config.primary_size, -1)
         count = weight = batch.count
         if config.counts == "log":
             weight = 1 + weight.log()

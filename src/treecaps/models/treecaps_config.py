@@ -20,7 +20,9 @@ class TreeCapsConfig(NetworkConfig):
     window_depth: int = option(2, "d, the depth of a convolution window", ge=2, le=1000)
     channels: int = option(128, "V', the outputs of a convolution slice")
     slices: int = option(8, "epsilon, the convolution slices of the capsule layer")
-    capsule_size: int = option(8, "D_pvc, the size of a primary capsule")
+    capsule_size: int | None = option(
+        8, "D_pvc, the size of a primary capsule; if none, all outputs of a node are one capsule"
+    )
     statics: int = option(2, "a, the static capsules (of each channel, if routed by channel)")
     routed: int | None = option(None, "b, how many of the longest capsules are routed; all if none")
     static_iterations: int = option(1, "r, the iterations of variable-to-static routing", le=1000)
@@ -33,8 +35,10 @@ class TreeCapsConfig(NetworkConfig):
     )
     stop_routed: bool = option(False, "let no gradient through the routed capsules")
     squash_primary: bool = option(True, "squash primary capsules")
-    convolution_init: Literal["uniform", "normal"] = option(
-        "uniform", "initial weights: uniform within 1/sqrt(V), or normal with that deviation"
+    convolution_init: Literal["uniform", "normal", "standardized"] = option(
+        "uniform",
+        "initial weights: uniform within 1/sqrt(V), normal with that deviation, or uniform and then"
+        " scaled so that outputs of the capsule layer have mean 0 and deviation 1 before tanh",
     )
     distinct_starts: bool = option(False, "let equal capsules fill one place among the starts")
     pooling: Literal["routing", "max"] = option("routing", "how static capsules come about")
@@ -52,6 +56,9 @@ class TreeCapsConfig(NetworkConfig):
         None, "their learning-rate multiplier; a tenth of the number of classes if none", gt=0
     )
     stop_gradients: bool = option(False, "let no gradient through the coupling of dynamic routing")
+    whiten_static: bool = option(
+        False, "whiten static capsules, as the training programs have them at the beginning"
+    )
     squash: Literal["sabour", "printed"] = option("sabour", "the form of squash")
     token_channels: int = option(
         0, "channels of capsules of tokens and of up to three neighbours, if any are seen", ge=0
@@ -72,7 +79,7 @@ class TreeCapsConfig(NetworkConfig):
             )
         if self.windows and self.window_depth != 2:
             raise UsageError("a decoder rebuilds windows of depth 2: set windows=0 for others")
-        if self.channels * self.slices % self.capsule_size:
+        if self.channels * self.slices % self.primary_size:
             raise UsageError(
                 f"capsules of size {self.capsule_size} do not divide"
                 f" {self.channels} channels of {self.slices} slices"
@@ -82,6 +89,11 @@ class TreeCapsConfig(NetworkConfig):
     def depths(self) -> tuple[int, ...]:
         """The window depth of each convolution layer."""
         return (self.window_depth,) * (len(self.hidden) + 1)
+
+    @property
+    def primary_size(self) -> int:
+        """D_pvc, the size of a primary capsule."""
+        return self.capsule_size or self.channels * self.slices
 
     @property
     def has_routes(self) -> bool:

@@ -91,6 +91,7 @@ class CapsuleLayer(nn.Module):
         bias: bool = False,
         std: float | None = None,
         stop_gradients: bool = False,
+        whiten: bool = False,
     ) -> None:
         super().__init__()
         self.outputs, self.output_size = outputs, output_size
@@ -98,6 +99,9 @@ class CapsuleLayer(nn.Module):
         self.std, self.stop_gradients = std, stop_gradients
         self.weight = nn.Parameter(torch.empty(inputs, input_size, outputs * output_size))
         self.bias = nn.Parameter(torch.empty(outputs, output_size)) if bias else None
+        self.whitening: Tensor | None
+        eye = torch.eye(input_size).repeat(inputs, 1, 1) if whiten else None
+        self.register_buffer("whitening", eye)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -120,6 +124,22 @@ class CapsuleLayer(nn.Module):
         )
 
     @torch.no_grad()
+    def fit_whitening(self, capsules: Tensor) -> None:
+        """Choose the whitening for capsules ``[B, J, input_size]`` of training programs."""
+        assert self.whitening is not None
+        second = torch.einsum("bji,bjk->jik", capsules, capsules) / len(capsules)
+        values, vectors = torch.linalg.eigh(second)
+        shrunk = values.clamp(min=0) + values.mean(1, keepdim=True)
+        self.whitening.copy_((vectors * shrunk.rsqrt().unsqueeze(1)) @ vectors.mT)
+
+    def _predict(self, capsules: Tensor) -> Tensor:
+        """Return the predictions ``[J, B, M * D]``."""
+        capsules = capsules.transpose(0, 1)
+        if self.whitening is not None:
+            capsules = torch.bmm(capsules, self.whitening)
+        return torch.bmm(capsules, self.weight)
+
+    @torch.no_grad()
     def shares(self, capsules: Tensor) -> Tensor:
         """Return ``[B, J, M]``, how much of each output is due to each capsule.
 
@@ -127,8 +147,8 @@ class CapsuleLayer(nn.Module):
         """
         outputs, coupling = self.forward(capsules)
         batch, inputs, _ = capsules.shape
-        predictions = torch.bmm(capsules.transpose(0, 1), self.weight)
-        predictions = predictions.view(inputs, batch, self.outputs, self.output_size)
+        shape = (inputs, batch, self.outputs, self.output_size)
+        predictions = self._predict(capsules).view(shape)
         along = (predictions * outputs).sum(3).transpose(0, 1) * coupling
         total = along.sum(1, keepdim=True)
         return along / total.where(total != 0, 1)
@@ -137,7 +157,7 @@ class CapsuleLayer(nn.Module):
         """Predict and route."""
         batch, inputs, size = capsules.shape
         shape = (batch, self.outputs, self.output_size)
-        if self.iterations == 1:
+        if self.iterations == 1 and self.whitening is None:
             # Everything goes everywhere in equal parts: no need to predict one by one.
             weight = self.weight.view(inputs * size, -1)
             sums = (capsules.reshape(batch, -1) @ weight / self.outputs).view(shape)
@@ -145,9 +165,8 @@ class CapsuleLayer(nn.Module):
                 sums = sums + self.bias
             equal = capsules.new_full((batch, inputs, self.outputs), 1 / self.outputs)
             return squash(sums, self.form), equal
-        predictions = torch.bmm(capsules.transpose(0, 1), self.weight)
         return dynamic_routing(
-            predictions.view(inputs, *shape),
+            self._predict(capsules).view(inputs, *shape),
             self.iterations,
             self.form,
             self.bias,

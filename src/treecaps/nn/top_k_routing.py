@@ -100,8 +100,7 @@ class TopKRouting(nn.Module):
         keys = units.detach()
         if not self.by_coordinate:
             keys = keys.square().sum(1, keepdim=True)
-        place = _places(keys, count, max(statics, routed))
-        starts, others = (_distinct_rows(units, place[:most]) for most in (statics, routed))
+        starts, others = _choose(units, keys, count, statics, routed)
         rows = others.rows.detach() if self.stop_gradient else others.rows
         values, total = starts.rows, torch.zeros_like(starts.rows)
         for _ in range(self.iterations):
@@ -124,6 +123,25 @@ class _Rows(NamedTuple):
     rows: Tensor
     times: Tensor
     row: Tensor
+
+
+def _choose(
+    units: Tensor, keys: Tensor, count: Tensor, statics: int, routed: int
+) -> tuple[_Rows, _Rows]:
+    """Return the starts and the routed capsules of one program, compiled where that is possible."""
+    if units.device.type != "cpu" or not _has_numba():
+        place = _places(keys, count, max(statics, routed))
+        return _distinct_rows(units, place[:statics]), _distinct_rows(units, place[:routed])
+    from treecaps.nn.compiled_routing import choose_largest, distinct_rows
+
+    places, flat = choose_largest(keys, count, max(statics, routed)), units.flatten()
+
+    def rows(most: int) -> _Rows:
+        index, times, row = distinct_rows(places, most, units.shape[1])
+        chosen = flat.index_select(0, index.flatten()).view_as(index)
+        return _Rows(chosen, times.to(units.dtype), row)
+
+    return rows(statics), rows(routed)
 
 
 def _distinct_rows(units: Tensor, place: Tensor) -> _Rows:
@@ -151,7 +169,7 @@ def _compete(units: Tensor, times: Tensor, total: Tensor, copies: Tensor) -> Ten
     """Return the sums of one round, compiled where that is possible."""
     plain = units.dtype == torch.float32 and units.device.type == "cpu" and not units.requires_grad
     if plain and _has_numba() and _largest_product(units, total) <= _SAFE:
-        from treecaps.nn.compiled_competition import CompiledCompetition
+        from treecaps.nn.compiled_routing import CompiledCompetition
 
         compiled: Tensor = CompiledCompetition.apply(  # type: ignore[no-untyped-call]
             units, times, total, copies

@@ -139,6 +139,38 @@ class TreeConvolution(nn.Module):
             nn.init.uniform_(self.weight, -bound, bound)
         nn.init.zeros_(self.bias)
 
+    @torch.no_grad()
+    def standardize(
+        self,
+        vectors: Tensor,
+        offsets: Tensor,
+        member: Tensor,
+        top: Tensor,
+        left: Tensor,
+        right: Tensor,
+        count: Tensor,
+    ) -> None:
+        """Scale weights and bias so that, before tanh, outputs have mean 0 and deviation 1.
+
+        Args:
+            vectors: As for ``forward``, and so are the windows.
+            offsets: Likewise.
+            member: Likewise.
+            top: Likewise.
+            left: Likewise.
+            right: Likewise.
+            count: ``[W]``, how many nodes have each window.
+        """
+        sums = gather_windows(vectors, offsets, member, top, left, right)
+        share = count / count.sum()
+        mean = share @ sums
+        centred = sums - mean
+        covariance = (centred * share.unsqueeze(1)).T @ centred
+        # Of what hardly varies, the deviation is not trusted.
+        deviation = ((covariance @ self.weight) * self.weight).sum(0).clamp(min=1e-6).sqrt()
+        self.weight.div_(deviation)
+        self.bias.copy_(-(mean @ self.weight))
+
     def extra_repr(self) -> str:
         """Return the sizes that ``print`` shows."""
         inputs = len(self.weight) // 3

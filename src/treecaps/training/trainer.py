@@ -141,6 +141,7 @@ class Trainer:
             lr=self.config.learning_rate,
             weight_decay=self.config.weight_decay,
             decoupled_weight_decay=True,
+            foreach=True,  # a third faster for millions of weights
         )
         self._val = list(batches(data.val.inputs, self.model))
 
@@ -182,6 +183,7 @@ class Trainer:
             values = torch.from_numpy(vectors.for_vocabulary(self.data.vocabulary))
             with torch.no_grad():
                 self.model.vectors.copy_(values)
+                self.model.scale_weights(self.data.train.inputs)
 
     def run_epoch(self, step: Step) -> dict[str, Any]:
         """Go through the training data once, validate, and return the epoch's metrics."""

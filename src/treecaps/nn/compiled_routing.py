@@ -1,4 +1,4 @@
-"""The competition of top-k routing, compiled by Numba.
+"""Top-k routing, compiled by Numba: the choice of the largest, and their competition.
 
 PyTorch multiplies, exponentiates and adds up in passes of their own over millions of numbers. Here
 a few rows at a time stay in the cache from the first product to the last sum.
@@ -16,12 +16,15 @@ import torch
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 _LOG2_E = math.log2(math.e)
 _ROWS = 8
 _TILE = 512
+_LINE = 16
+"""Numbers in a line of the cache."""
 # Reordering sums would spoil the rounding in `_exp2`, so it is allowed in `_dot` alone.
 _MATH = {"contract", "nnan", "ninf", "nsz", "arcp", "afn"}
 # Added to a number below 2**22 and taken away again, it rounds; the low bits of the sum are the
@@ -57,6 +60,93 @@ def _exp2(x: Any) -> Any:
     value = value * rest + _C1
     value = value * rest + _C0
     return _add_exponent(value, rounded)  # type: ignore[call-arg]  # Numba adds the context
+
+
+@numba.njit(nogil=True, cache=True)
+def _find_largest(keys: Any, count: Any, begin: int, end: int, place: Any) -> None:
+    """Write to ``place`` ``[most, columns]`` where the largest of each column of keys are."""
+    most = len(place)
+    order = np.empty(most + 1, np.int64)
+    for column in range(begin, end):
+        kept, nodes = 0, 0
+        for i in range(len(keys)):
+            key = keys[i, column]
+            if count[i] == 0 or (nodes >= most and key <= keys[order[kept - 1], column]):
+                continue
+            j = kept
+            while j > 0 and keys[order[j - 1], column] < key:
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = i
+            kept += 1
+            nodes += count[i]
+            while nodes - count[order[kept - 1]] >= most:
+                kept -= 1
+                nodes -= count[order[kept]]
+        k = 0
+        for j in range(kept):
+            for _ in range(min(count[order[j]], most - k)):
+                place[k, column] = order[j]
+                k += 1
+
+
+@numba.njit(nogil=True, cache=True)
+def _number_rows(place: Any, most: int, index: Any, times: Any, row: Any) -> int:
+    """Tell the distinct rows among the ``most`` largest of each channel, and count them.
+
+    Args:
+        place: ``[at least most, K, C]``, which window each of K coordinates is taken from, or all.
+        most: How many there are of each channel.
+        index: ``[most C, D]``; a row's places in the capsules ``[n, D, C]``, made flat.
+        times: ``[most C]``; how often it occurs.
+        row: ``[C, most]``; the number of each row.
+
+    Returns:
+        How many distinct rows there are.
+    """
+    _, sources, channels = place.shape
+    size = index.shape[1]
+    last = -1
+    for c in range(channels):
+        for k in range(most):
+            fresh = k == 0
+            for d in range(sources):
+                fresh = fresh or place[k, d, c] != place[k - 1, d, c]
+            if fresh:
+                last += 1
+                times[last] = 0
+                for d in range(size):
+                    index[last, d] = (place[k, d % sources, c] * size + d) * channels + c
+            times[last] += 1
+            row[c, k] = last
+    return last + 1
+
+
+def choose_largest(keys: Tensor, count: Tensor, most: int) -> NDArray[np.int64]:
+    """Return ``[most, K, C]``, where the largest of keys ``[n, K, C]`` are, with multiplicities."""
+    flat, times = keys.flatten(1).numpy(), count.numpy().astype(np.int64)
+    place = np.empty((most, flat.shape[1]), np.int64)
+    bounds = np.linspace(0, flat.shape[1], torch.get_num_threads() + 1).astype(np.int64)
+
+    def run(part: int) -> None:
+        _find_largest(flat, times, bounds[part], bounds[part + 1], place)
+
+    _in_threads(run)
+    return place.reshape(most, *keys.shape[1:])
+
+
+def distinct_rows(place: NDArray[np.int64], most: int, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Find the distinct rows among the ``most`` largest of each channel.
+
+    Returns:
+        ``[R, D]``, where the numbers of a row are in the capsules, made flat; ``[R]``, how often it
+        occurs; and ``[C, most]``, the row of the k-th largest of each channel.
+    """
+    channels = place.shape[2]
+    index = np.empty((most * channels, size), np.int64)
+    times, row = np.empty(most * channels, np.float32), np.empty((channels, most), np.int64)
+    found = _number_rows(place, most, index, times, row)
+    return torch.from_numpy(index[:found]), torch.from_numpy(times[:found]), torch.from_numpy(row)
 
 
 @numba.njit(nogil=True, fastmath=True, cache=True)
@@ -147,9 +237,16 @@ def _forward(size: int) -> Callable[..., None]:
 
     @numba.njit(nogil=True, cache=True)
     def forward(
-        units: Any, times: Any, total: Any, copies: Any, scale: Any, begin: int, end: int, sums: Any
+        units: Any,
+        times: Any,
+        total: Any,
+        copies: Any,
+        scale: Any,
+        begin: int,
+        end: int,
+        rows: Any,
+        sums: Any,
     ) -> None:
-        rows = np.zeros((_ROWS, total.shape[1]), np.float32)
         weights = np.zeros((_ROWS, size), np.float32)
         for first in range(begin, end, _ROWS):
             weights[:] = 0
@@ -186,10 +283,10 @@ def _backward(size: int) -> Callable[..., None]:
         gradient: Any,
         begin: int,
         end: int,
+        rows: Any,
         sums: Any,
     ) -> None:
-        rows = np.zeros((_ROWS, total.shape[1]), np.float32)
-        coupling = np.zeros(total.shape[1], np.float32)
+        coupling = rows[_ROWS]
         weights = np.zeros((_ROWS, size), np.float32)
         for first in range(begin, end, _ROWS):
             weights[:] = 0
@@ -215,11 +312,10 @@ class CompiledCompetition(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, units: Tensor, times: Tensor, total: Tensor, copies: Tensor) -> Tensor:
         """Return the sums ``[S, D]``."""
-        scaled = (total.detach().T * _LOG2_E).contiguous()
-        scale = torch.empty_like(times)
-        sums = _run(_forward(units.shape[1]), units.contiguous(), times, scaled, copies, scale)
-        ctx.save_for_backward(units.contiguous(), times, scaled, copies, scale)
-        return sums
+        scaled = _pad(total.detach().T * _LOG2_E)
+        arrays = (units.contiguous(), times, scaled, _pad(copies), torch.empty_like(times))
+        ctx.save_for_backward(*arrays)
+        return _run(_forward(units.shape[1]), *arrays)[: len(total)]
 
     @staticmethod
     @once_differentiable
@@ -227,26 +323,37 @@ class CompiledCompetition(torch.autograd.Function):
         """Return the gradient of V."""
         (gradient,) = gradients
         kernel = _backward(gradient.shape[1])
-        found = _run(kernel, *ctx.saved_tensors, gradient.T.contiguous())
-        return None, None, found, None
+        found = _run(kernel, *ctx.saved_tensors, _pad(gradient.T))
+        return None, None, found[: len(gradient)], None
+
+
+def _pad(values: Tensor) -> Tensor:
+    """Fill up the last dimension with zeros, so that every row begins with a line of the cache."""
+    return nn.functional.pad(values, (0, -values.shape[-1] % _LINE)).contiguous()
 
 
 def _run(kernel: Callable[..., None], units: Tensor, *others: Tensor) -> Tensor:
     """Run a kernel over all rows, a part of them in each thread, and add up; ``[S, D]``."""
     threads = torch.get_num_threads()
     bounds = np.linspace(0, len(units), threads + 1).astype(np.int64)
-    total = others[1]
-    parts = total.new_zeros(threads, *total.shape)
+    size, statics = others[1].shape
+    sums = units.new_zeros(threads, size, statics)
+    rows = units.new_zeros(threads, _ROWS + 1, statics)
     arrays = [one.numpy() for one in (units, *others)]
 
     def run(part: int) -> None:
-        kernel(*arrays, bounds[part], bounds[part + 1], parts[part].numpy())
+        kernel(*arrays, bounds[part], bounds[part + 1], rows[part].numpy(), sums[part].numpy())
 
-    waiting = [_pool().submit(run, part) for part in range(1, threads)]
+    _in_threads(run)
+    return sums.sum(0).T
+
+
+def _in_threads(run: Callable[[int], None]) -> None:
+    """Call with the number of each thread, all at the same time."""
+    waiting = [_pool().submit(run, part) for part in range(1, torch.get_num_threads())]
     run(0)
     for one in waiting:
         one.result()
-    return parts.sum(0).T
 
 
 @cache

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from treecaps.nn import top_k_routing
-from treecaps.nn.compiled_competition import CompiledCompetition
+from treecaps.nn.compiled_routing import CompiledCompetition
 from treecaps.nn.top_k_routing import Competition, TopKRouting
 
 
