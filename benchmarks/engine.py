@@ -47,8 +47,17 @@ from treecaps.training.presets import get_preset
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 200_000)
 BATCHES = (1, 16)
 SETTINGS = (
-    *("nodes", "vector_size", "hidden", "channels", "slices", "capsule_size", "statics", "routed"),
-    *("static_iterations", "per_channel", "joint", "by_coordinate", "code_size", "code_iterations"),
+    *("nodes", "vector_size", "hidden", "window_depth", "channels", "slices", "capsule_size"),
+    *(
+        "statics",
+        "routed",
+        "static_iterations",
+        "per_channel",
+        "joint",
+        "by_coordinate",
+        "code_size",
+        "code_iterations",
+    ),
 )
 """What the time depends on."""
 

@@ -11,18 +11,17 @@ PARSED = ("poj104-tree-sitter", "poj104-srcml", "atlas-tree-sitter", "python-alg
 
 def engine() -> str:
     rows = []
-    for name in ("java-sort", "poj104"):
-        for preset, found in load(f"engine-{name}").get("presets", {}).items():
-            for batch in ("1", "16"):
-                one = found[batch]
-                for what, word in (("train", "train"), ("infer", "classify")):
-                    times = [
-                        f"{one[f'{what}{side}_ms_per_program']:.2f} ms"
-                        for side in ("", "_unshared", "_naive")
-                    ]
-                    ratios = [span(one, f"{what}_ratio"), span(one, f"{what}_ratio_unshared")]
-                    rows.append([name, f"`{preset}`", batch, word, *times, *ratios])
-    header = ("data", "preset", "batch", "what", "engine", "without sharing", "naive")
+    for preset, found in load("engine-java-sort")["presets"].items():
+        for batch in ("1", "16"):
+            one = found[batch]
+            for what, word in (("train", "train"), ("infer", "classify")):
+                times = [
+                    f"{one[f'{what}{side}_ms_per_program']:.2f} ms"
+                    for side in ("", "_unshared", "_naive")
+                ]
+                ratios = [span(one, f"{what}_ratio"), span(one, f"{what}_ratio_unshared")]
+                rows.append([f"`{preset}`", batch, word, *times, *ratios])
+    header = ("preset", "batch", "what", "engine", "without sharing", "naive")
     return table((*header, "naive / engine", "without sharing / engine"), rows)
 
 
@@ -31,11 +30,10 @@ def span(found: dict[str, Any], key: str) -> str:
     return f"{found[key]:.1f} ({low:.1f}-{high:.1f})"
 
 
-def presets() -> str:
-    found = load("engine-java-sort").get("presets", {})
-    names = list(next(iter(found.values()))["settings"]) if found else []
-    settings = [one["settings"] for one in found.values()]
-    rows = [[f"`{name}`", *(spell(one[name]) for one in settings)] for name in names]
+def settings() -> str:
+    found = load("engine-java-sort")["presets"]
+    values = [one["settings"] for one in found.values()]
+    rows = [[f"`{name}`", *(spell(one[name]) for one in values)] for name in values[0]]
     return table(("option", *(f"`{name}`" for name in found)), rows)
 
 
@@ -56,18 +54,23 @@ def sizes() -> str:
             f"{row['train_ms']:.1f} ms",
             f"{row['train_memory_mb']:.0f} MB",
         ]
-        for row in load("engine-poj104")["sizes"]
+        for row in load("engine-java-sort")["sizes"]
     ]
     return table(("nodes", "distinct windows", "classify", "memory", "train", "memory"), rows)
 
 
-def epoch() -> str:
-    found = load("engine-poj104")["epoch"]
-    return (
-        f"One epoch of poj104 ({found['programs']:,} programs) with sharing the windows of all"
-        f" trees and one\nvalidation: {found['seconds']:.0f} s,"
-        f" peak memory {found['peak_memory_mb']:,} MB."
-    )
+def authors() -> str:
+    rows = []
+    for data in ("java-sort", "poj104"):
+        found = load(f"authors-{data}")
+        for work in ("classify", "gradient", "train") if found else ():
+            one = found[work]
+            times = [f"{one[f'{side}_ms']:.1f} ms" for side in ("theirs", "ours", "ours_batch")]
+            rows.append(
+                [data, work, *times, span(one, "ratio_ours"), span(one, "ratio_ours_batch")]
+            )
+    header = ("data", "what", "theirs", "ours", "ours, 16 together")
+    return table((*header, "theirs / ours", "theirs / ours, 16 together"), rows)
 
 
 def parsing() -> str:
@@ -185,18 +188,3 @@ def fuzz() -> str:
     found = load("fuzz")
     names = ("inputs", "timeouts", "crashes", "hangs", "exceptions", "invariants")
     return table(names, [[f"{found[name]:,}" for name in names]])
-
-
-def against() -> str:
-    rows = []
-    for job, row in load("against").get("jobs", {}).items():
-        low, high = row["quartiles"]
-        rows.append(
-            [
-                job,
-                f"{row['before']:.2f} s",
-                f"{row['now']:.2f} s",
-                f"{row['ratio']:.2f} ({low:.2f}-{high:.2f})",
-            ]
-        )
-    return table(("what", "before", "now", "ratio"), rows)
