@@ -15,8 +15,9 @@ the allocator set to keep freed memory (``tune_malloc``), which the authors do n
 - train: to new weights, with the step of the optimiser.
 
 Theirs takes one program at a time; ours does that too, and takes all programs of a round as one
-batch. Making and padding the arrays of theirs is not counted; what our engine prepares is. Programs
-with fewer nodes than a channel routes are left out: theirs cannot read them.
+batch. Making and padding the arrays of theirs is not counted. Of ours, making windows of trees is
+counted for classification, not for the rest, which takes them from the training data. Programs with
+fewer nodes than a channel routes are left out: theirs cannot read them.
 
 Before all that, theirs is given the weights of ours: how far their outputs then differ is reported.
 """

@@ -5,7 +5,8 @@
 Everything but a, r and t is as in the preset ``default``. Each setting is trained with the same
 seeds on the same programs of four data sets, a part of each where it is large, and scored on
 programs that no setting has seen, as they are and blind; the last epoch counts. Settings differ in
-one thing at a time: a with r = 3 and t = 1, r with a = 4 and t = 1, t with a = 4 and r = 3.
+one thing at a time: a with r = 3 and t = 1, r with a = 4 and t = 1, t with a = 4 and r = 3. With t
+above 1 code capsules also have a bias and no gradient through the coupling, as in ``paper``.
 """
 
 import argparse

@@ -1,5 +1,9 @@
 """The compiled competition against the one in PyTorch, in twice the precision."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,6 +85,64 @@ def test_without_numba_pytorch_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = TopKRouting(4, routed=5, stop_gradient=True)
     arguments = (capsules, torch.arange(6), count, count, [0, 6])
     with_numba = layer(*arguments)
-    monkeypatch.setattr(top_k_routing, "_has_numba", lambda: False)
+    monkeypatch.setattr(top_k_routing, "_compiled", lambda: None)
     monkeypatch.setattr(CompiledCompetition, "apply", None)
     torch.testing.assert_close(layer(*arguments), with_numba, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("by_coordinate", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_largest_are_those_that_pytorch_finds(by_coordinate: bool, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    units = torch.randn(40, 3, 5, dtype=dtype)
+    keys = units if by_coordinate else units.square().sum(1, keepdim=True)
+    count = torch.randint(1, 4, (40,)).to(dtype)
+    found = top_k_routing._choose(units, keys, count, 7, 30)
+    place = top_k_routing._places(keys, count, 30)
+    for ours, most in zip(found, (7, 30), strict=True):
+        theirs = top_k_routing._distinct_rows(units, place[:most])
+        for one, other in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(one, other)
+
+
+def test_a_program_without_nodes_has_static_capsules_of_nothing() -> None:
+    layer = TopKRouting(4, routed=5)
+    capsules, count = torch.randn(3, 2, 2), torch.zeros(3)
+    assert not layer(capsules, torch.arange(3), count, count, [0, 3]).any()
+
+
+def test_what_is_compiled_is_kept_on_disk(tmp_path: Path) -> None:
+    script = """
+import torch
+from treecaps.nn import compiled_routing as c
+total = torch.randn(5, 2, requires_grad=True)
+c.CompiledCompetition.apply(torch.randn(4, 2), torch.ones(4), total, torch.ones(5)).sum().backward()
+print(sum(c._forward.stats.cache_hits.values()), sum(c._backward.stats.cache_hits.values()))
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert printed == [["0", "0"], ["1", "1"]]
+
+
+def test_where_numba_does_not_work_pytorch_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise RuntimeError(f"cannot cache {name}")
+
+    top_k_routing._compiled.cache_clear()
+    monkeypatch.setattr(top_k_routing, "import_module", fail)
+    try:
+        capsules, count = torch.randn(6, 3, 2), torch.ones(6)
+        layer = TopKRouting(4, routed=5, stop_gradient=True)
+        assert layer(capsules, torch.arange(6), count, count, [0, 6]).isfinite().all()
+        assert top_k_routing._compiled() is None
+    finally:
+        top_k_routing._compiled.cache_clear()

@@ -68,3 +68,23 @@ def test_a_bias_begins_at_a_tenth_and_weights_as_asked() -> None:
     assert layer.weight.std().item() == pytest.approx(0.01, rel=0.2)
     nothing = torch.zeros(1, 6, 4)
     torch.testing.assert_close(layer(nothing)[0][0], squash(layer.bias))
+
+
+def test_whitening_makes_second_moments_equal_and_leaves_missing_capsules() -> None:
+    torch.manual_seed(0)
+    layer = CapsuleLayer(2, 3, 4, 5, whiten=True)
+    capsules = torch.randn(500, 2, 3) @ torch.diag(torch.tensor([5.0, 1.0, 0.1]))
+    capsules[:, 1] = 0  # no program has the second
+    layer.fit_whitening(capsules)
+    assert layer.whitening is not None
+    first, second = layer.whitening
+    torch.testing.assert_close(second, torch.eye(3))
+    moments = capsules[:, 0].T @ capsules[:, 0] / len(capsules)
+    shrunk = moments + moments.diagonal().mean() * torch.eye(3)
+    torch.testing.assert_close(first @ shrunk @ first, torch.eye(3), rtol=1e-4, atol=1e-4)
+    # The same as other weights, without whitening.
+    plain = CapsuleLayer(2, 3, 4, 5)
+    with torch.no_grad():
+        plain.weight.copy_(torch.bmm(layer.whitening, layer.weight))
+    for one, other in zip(layer(capsules), plain(capsules), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)

@@ -7,6 +7,7 @@ from torch import Tensor
 from treecaps.nn import top_k_routing
 from treecaps.nn.squash import squash
 from treecaps.nn.top_k_routing import TopKRouting
+from treecaps.nn.variable_to_static import VariableToStatic
 
 COUNT = torch.tensor([1, 3, 1, 2, 1, 1, 4])
 SIZE, CHANNELS = 3, 4
@@ -79,3 +80,10 @@ def test_equal_rows_are_routed_once() -> None:
     assert len(found.rows) < 5
     assert found.row.shape == (1, 5)
     assert "by_coordinate=False" in repr(TopKRouting(2))
+
+
+def test_all_channels_together_take_programs_without_capsules() -> None:
+    capsules, count = torch.randn(3, 2, 2), torch.tensor([1.0, 0.0, 0.0])
+    found = VariableToStatic(2)(capsules, torch.arange(3), count, count, [0, 1, 3])
+    assert found.isfinite().all()
+    assert not found[1].any()

@@ -33,3 +33,12 @@ def test_one_slice_equals_its_part_of_several() -> None:
     one.weight.data = several.weight.data[:, 4:8]
     one.bias.data = several.bias.data[4:8]
     assert torch.allclose(one(x, *batch.layers[0])[:, 0], several(x, *batch.layers[0])[:, 1])
+
+
+def test_outputs_that_do_not_vary_keep_their_weights() -> None:
+    layer = TreeConvolution(3, 4)
+    before = layer.weight.clone()
+    offsets, member = torch.tensor([0, 1]), torch.tensor([0])
+    one, none = torch.ones(1), torch.zeros(1)
+    layer.standardize(torch.randn(1, 3), offsets, member, one, none, none, torch.tensor([7.0]))
+    assert torch.equal(layer.weight, before)

@@ -19,6 +19,7 @@ from treecaps.syntax.tree import Tree
 from treecaps.tasks import Classification, Similarity
 from treecaps.training.config import TrainingConfig
 from treecaps.training.prepare import change_trees, prepare
+from treecaps.training.presets import apply_settings, get_preset
 from treecaps.training.train import TrainingProgress
 from treecaps.training.trainer import Trainer
 
@@ -237,6 +238,20 @@ def test_what_cannot_be_made_blind_stays_as_it_is() -> None:
     assert kept is tree
     assert blinded.kind_names() == parsed.kind_names()
     assert b"add" not in blinded.text
+
+
+@pytest.mark.parametrize("secondary", [0, 3])
+def test_fine_tuning_whitens_for_a_new_head(secondary: int) -> None:
+    sizes = ["epochs=1", "channels=4", "vectors=random", f"secondary={secondary}"]
+    preset = apply_settings(get_preset("paper"), sizes)
+    trees, labels = example_trees(), example_labels()
+    pretrained = train(trees, labels, preset=preset)
+    model = train(trees, labels[::-1], preset=preset, init_from=pretrained)
+    name = "secondary.whitening" if secondary else "code.whitening"
+    before, after = (one.members[0].state_dict()[name] for one in (pretrained, model))
+    assert not torch.equal(after[0], torch.eye(len(after[0])))
+    # The weights below are pretrained, so a fresh head sees other static capsules.
+    assert torch.equal(before, after) == bool(secondary)
 
 
 @pytest.mark.parametrize("nodes", ["kinds", "kinds+tokens"])

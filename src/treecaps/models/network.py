@@ -104,8 +104,13 @@ class Model(nn.Module):
         """
         return None
 
-    def scale_weights(self, inputs: Any) -> None:
-        """Scale the initial weights by what the training programs show, if there is need to."""
+    def scale_weights(self, inputs: Any, *, head_only: bool = False) -> None:
+        """Scale the initial weights by what the training programs show, if there is need to.
+
+        Args:
+            inputs: The training programs.
+            head_only: Whether all weights but those of the head are pretrained.
+        """
 
     def fit_features(self, inputs: Any) -> None:
         """Take what is needed from the training programs, before anything is learned."""

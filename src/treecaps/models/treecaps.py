@@ -126,7 +126,7 @@ class Routes(NamedTuple):
             "rename_probability": 0.5,
         },
     ),
-    # As printed; docs/paper.md has what the paper leaves open, and why it is read so.
+    # Routes as printed; docs/paper.md has what the paper leaves open, and why it is read so.
     paper=Recommended(
         TreeCapsConfig(
             window_depth=3,
@@ -286,17 +286,21 @@ class TreeCaps(Network):
         if self.decoder:
             self.decoder.learn_windows(inputs.windows)
 
-    def scale_weights(self, inputs: WindowsAndBags) -> None:
+    def scale_weights(self, inputs: WindowsAndBags, *, head_only: bool = False) -> None:
         """Standardize the outputs of the convolution and whiten static capsules, if asked for."""
+        standardize = self.config.convolution_init == "standardized" and not head_only
+        whiten = self.config.whiten_static and not (head_only and self.secondary)
+        if not (standardize or whiten):
+            return
         some = inputs.select(np.linspace(0, len(inputs) - 1, min(len(inputs), 2000)).astype(int))
         batch: WindowsAndBagsTensors[Tensor] = to_tensors(some, self.vectors)
-        if self.config.convolution_init == "standardized":
+        if standardize:
             windows = batch.windows
             vectors = self._hidden(windows)
             count = vectors.new_zeros(len(windows.layers[-1].offsets) - 1)
             count.index_add_(0, windows.window, windows.count.to(count.dtype))
             self.primary.standardize(vectors, *windows.layers[-1], count)
-        if self.config.whiten_static:
+        if whiten:
             static = [
                 self._static(to_tensors(some.select(rows), self.vectors))
                 for rows in np.array_split(np.arange(len(some)), len(some) // 32 + 1)

@@ -125,7 +125,7 @@ def _number_rows(place: Any, most: int, index: Any, times: Any, row: Any) -> int
 def choose_largest(keys: Tensor, count: Tensor, most: int) -> NDArray[np.int64]:
     """Return ``[most, K, C]``, where the largest of keys ``[n, K, C]`` are, with multiplicities."""
     flat, times = keys.flatten(1).numpy(), count.numpy().astype(np.int64)
-    place = np.empty((most, flat.shape[1]), np.int64)
+    place = np.zeros((most, flat.shape[1]), np.int64)
     bounds = np.linspace(0, flat.shape[1], torch.get_num_threads() + 1).astype(np.int64)
 
     def run(part: int) -> None:
@@ -212,94 +212,82 @@ def _subtract(row: Any, coupling: Any, copies: Any, mean: Any) -> None:
         row[j] -= mean * copies[j] * coupling[j]
 
 
-# The size of a capsule is a constant of what is compiled: the products below become straight code.
+# Numba compiles these for each length of the tuple `like`, which is the size D of a capsule: loops
+# over it become straight code, and what is compiled can be kept on disk.
 
 
-@cache
-def _couple(size: int) -> Callable[..., None]:
-    """Return what computes exp(u V_j) for all j."""
-
-    @numba.njit(nogil=True, fastmath=_MATH, cache=True)
-    def couple(unit: Any, total: Any, row: Any) -> None:
-        for j in range(len(row)):
-            product = unit[0] * total[0, j]
-            for d in range(1, size):
-                product += unit[d] * total[d, j]
-            row[j] = _exp2(product)
-
-    return couple
+@numba.njit(nogil=True, fastmath=_MATH, cache=True)
+def _couple(unit: Any, total: Any, row: Any, like: Any) -> None:
+    """Write exp(u V_j) for all j."""
+    for j in range(len(row)):
+        product = unit[0] * total[0, j]
+        for d in range(1, len(like)):
+            product += unit[d] * total[d, j]
+        row[j] = _exp2(product)
 
 
-@cache
-def _forward(size: int) -> Callable[..., None]:
-    """Return the forward pass over some of the rows."""
-    couple = _couple(size)
-
-    @numba.njit(nogil=True, cache=True)
-    def forward(
-        units: Any,
-        times: Any,
-        total: Any,
-        copies: Any,
-        scale: Any,
-        begin: int,
-        end: int,
-        rows: Any,
-        sums: Any,
-    ) -> None:
-        weights = np.zeros((_ROWS, size), np.float32)
-        for first in range(begin, end, _ROWS):
-            weights[:] = 0
-            for k in range(min(_ROWS, end - first)):
-                i = first + k
-                couple(units[i], total, rows[k])
-                scale[i] = times[i] / _dot(rows[k], copies)
-                weights[k] = units[i] * scale[i]
-            _add_outer(sums, weights, rows)
-
-    return forward
+@numba.njit(nogil=True, fastmath=_MATH, cache=True)
+def _pull(unit: Any, gradient: Any, coupling: Any, row: Any, like: Any) -> None:
+    """Write the products of u and the gradients of all j, times the coupling."""
+    for j in range(len(row)):
+        product = unit[0] * gradient[0, j]
+        for d in range(1, len(like)):
+            product += unit[d] * gradient[d, j]
+        row[j] = coupling[j] * product
 
 
-@cache
-def _backward(size: int) -> Callable[..., None]:
-    """Return the backward pass over some of the rows."""
-    couple = _couple(size)
+@numba.njit(nogil=True, cache=True)
+def _forward(
+    units: Any,
+    times: Any,
+    total: Any,
+    copies: Any,
+    scale: Any,
+    like: Any,
+    begin: int,
+    end: int,
+    rows: Any,
+    sums: Any,
+) -> None:
+    """Run the forward pass over some of the rows."""
+    weights = np.zeros((_ROWS, units.shape[1]), np.float32)
+    for first in range(begin, end, _ROWS):
+        weights[:] = 0
+        for k in range(min(_ROWS, end - first)):
+            i = first + k
+            _couple(units[i], total, rows[k], like)
+            scale[i] = times[i] / _dot(rows[k], copies)
+            weights[k] = units[i] * scale[i]
+        _add_outer(sums, weights, rows)
 
-    @numba.njit(nogil=True, fastmath=_MATH, cache=True)
-    def pull(unit: Any, gradient: Any, coupling: Any, row: Any) -> None:
-        for j in range(len(row)):
-            product = unit[0] * gradient[0, j]
-            for d in range(1, size):
-                product += unit[d] * gradient[d, j]
-            row[j] = coupling[j] * product
 
-    @numba.njit(nogil=True, cache=True)
-    def backward(
-        units: Any,
-        times: Any,
-        total: Any,
-        copies: Any,
-        scale: Any,
-        gradient: Any,
-        begin: int,
-        end: int,
-        rows: Any,
-        sums: Any,
-    ) -> None:
-        coupling = rows[_ROWS]
-        weights = np.zeros((_ROWS, size), np.float32)
-        for first in range(begin, end, _ROWS):
-            weights[:] = 0
-            for k in range(min(_ROWS, end - first)):
-                i = first + k
-                couple(units[i], total, coupling)
-                pull(units[i], gradient, coupling, rows[k])
-                mean = _sum(rows[k]) * (scale[i] / times[i])
-                _subtract(rows[k], coupling, copies, mean)
-                weights[k] = units[i] * scale[i]
-            _add_outer(sums, weights, rows)
-
-    return backward
+@numba.njit(nogil=True, cache=True)
+def _backward(
+    units: Any,
+    times: Any,
+    total: Any,
+    copies: Any,
+    scale: Any,
+    gradient: Any,
+    like: Any,
+    begin: int,
+    end: int,
+    rows: Any,
+    sums: Any,
+) -> None:
+    """Run the backward pass over some of the rows."""
+    coupling = rows[_ROWS]
+    weights = np.zeros((_ROWS, units.shape[1]), np.float32)
+    for first in range(begin, end, _ROWS):
+        weights[:] = 0
+        for k in range(min(_ROWS, end - first)):
+            i = first + k
+            _couple(units[i], total, coupling, like)
+            _pull(units[i], gradient, coupling, rows[k], like)
+            mean = _sum(rows[k]) * (scale[i] / times[i])
+            _subtract(rows[k], coupling, copies, mean)
+            weights[k] = units[i] * scale[i]
+        _add_outer(sums, weights, rows)
 
 
 class CompiledCompetition(torch.autograd.Function):
@@ -315,15 +303,14 @@ class CompiledCompetition(torch.autograd.Function):
         scaled = _pad(total.detach().T * _LOG2_E)
         arrays = (units.contiguous(), times, scaled, _pad(copies), torch.empty_like(times))
         ctx.save_for_backward(*arrays)
-        return _run(_forward(units.shape[1]), *arrays)[: len(total)]
+        return _run(_forward, *arrays)[: len(total)]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradient of V."""
         (gradient,) = gradients
-        kernel = _backward(gradient.shape[1])
-        found = _run(kernel, *ctx.saved_tensors, _pad(gradient.T))
+        found = _run(_backward, *ctx.saved_tensors, _pad(gradient.T))
         return None, None, found[: len(gradient)], None
 
 
@@ -340,9 +327,12 @@ def _run(kernel: Callable[..., None], units: Tensor, *others: Tensor) -> Tensor:
     sums = units.new_zeros(threads, size, statics)
     rows = units.new_zeros(threads, _ROWS + 1, statics)
     arrays = [one.numpy() for one in (units, *others)]
+    like = (0,) * size
 
     def run(part: int) -> None:
-        kernel(*arrays, bounds[part], bounds[part + 1], rows[part].numpy(), sums[part].numpy())
+        kernel(
+            *arrays, like, bounds[part], bounds[part + 1], rows[part].numpy(), sums[part].numpy()
+        )
 
     _in_threads(run)
     return sums.sum(0).T

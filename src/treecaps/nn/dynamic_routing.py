@@ -74,6 +74,7 @@ class CapsuleLayer(nn.Module):
         bias: Whether each output has a bias, which begins at 0.1 in every coordinate.
         std: Standard deviation of the initial weights; chosen by the sizes by default.
         stop_gradients: Let no gradient through the coupling.
+        whiten: Multiply capsules by a fixed matrix, which ``fit_whitening`` chooses, before W.
 
     Shapes:
         capsules ``[B, J, input_size]``; output ``[B, M, D]`` and the coupling ``[B, J, M]``.
@@ -129,7 +130,9 @@ class CapsuleLayer(nn.Module):
         assert self.whitening is not None
         second = torch.einsum("bji,bjk->jik", capsules, capsules) / len(capsules)
         values, vectors = torch.linalg.eigh(second)
-        shrunk = values.clamp(min=0) + values.mean(1, keepdim=True)
+        mean = values.mean(1, keepdim=True)
+        # A capsule that no program has stays as it is.
+        shrunk = (values.clamp(min=0) + mean).where(mean > torch.finfo(mean.dtype).eps, 1)
         self.whitening.copy_((vectors * shrunk.rsqrt().unsqueeze(1)) @ vectors.mT)
 
     def _predict(self, capsules: Tensor) -> Tensor:

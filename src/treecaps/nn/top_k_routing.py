@@ -2,8 +2,9 @@
 
 import math
 from functools import cache
-from importlib.util import find_spec
+from importlib import import_module
 from itertools import pairwise
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -14,6 +15,8 @@ from treecaps.nn.squash import SquashForm, squash
 
 # Numbers worked on at a time: few enough to stay in the cache, and to bound memory.
 _BLOCK = 1 << 18
+_FEW = 256
+"""Up to so many of a channel, an insertion sort finds them faster than a whole one."""
 _SAFE = 60.0
 """Below this, exponentials and their sums are finite in 32 bits."""
 
@@ -94,7 +97,10 @@ class TopKRouting(nn.Module):
 
     def _route(self, units: Tensor, count: Tensor) -> Tensor:
         """Return the static capsules ``[C a, D]`` of one program's capsules ``[n, D, C]``."""
+        count = count.round()
         nodes = int(count.sum())
+        if nodes == 0:
+            return units.new_zeros(units.shape[2] * self.statics, units.shape[1])
         routed = nodes if self.routed is None else min(self.routed, nodes)
         statics = min(self.statics, nodes)
         keys = units.detach()
@@ -129,15 +135,15 @@ def _choose(
     units: Tensor, keys: Tensor, count: Tensor, statics: int, routed: int
 ) -> tuple[_Rows, _Rows]:
     """Return the starts and the routed capsules of one program, compiled where that is possible."""
-    if units.device.type != "cpu" or not _has_numba():
-        place = _places(keys, count, max(statics, routed))
+    most = max(statics, routed)
+    compiled = _compiled() if _is_plain(units) and most <= _FEW else None
+    if compiled is None:
+        place = _places(keys, count, most)
         return _distinct_rows(units, place[:statics]), _distinct_rows(units, place[:routed])
-    from treecaps.nn.compiled_routing import choose_largest, distinct_rows
-
-    places, flat = choose_largest(keys, count, max(statics, routed)), units.flatten()
+    places, flat = compiled.choose_largest(keys, count, most), units.flatten()
 
     def rows(most: int) -> _Rows:
-        index, times, row = distinct_rows(places, most, units.shape[1])
+        index, times, row = compiled.distinct_rows(places, most, units.shape[1])
         chosen = flat.index_select(0, index.flatten()).view_as(index)
         return _Rows(chosen, times.to(units.dtype), row)
 
@@ -167,23 +173,25 @@ def _places(keys: Tensor, count: Tensor, most: int) -> Tensor:
 
 def _compete(units: Tensor, times: Tensor, total: Tensor, copies: Tensor) -> Tensor:
     """Return the sums of one round, compiled where that is possible."""
-    plain = units.dtype == torch.float32 and units.device.type == "cpu" and not units.requires_grad
-    if plain and _has_numba() and _largest_product(units, total) <= _SAFE:
-        from treecaps.nn.compiled_routing import CompiledCompetition
-
-        compiled: Tensor = CompiledCompetition.apply(  # type: ignore[no-untyped-call]
-            units, times, total, copies
-        )
-        return compiled
-    sums: Tensor = Competition.apply(  # type: ignore[no-untyped-call]
-        units, times, total, copies
-    )
+    function: Any = Competition
+    plain = _is_plain(units) and units.dtype == torch.float32 and not units.requires_grad
+    if plain and _largest_product(units, total) <= _SAFE and (compiled := _compiled()):
+        function = compiled.CompiledCompetition
+    sums: Tensor = function.apply(units, times, total, copies)
     return sums
 
 
+def _is_plain(units: Tensor) -> bool:
+    return units.device.type == "cpu" and units.dtype in {torch.float32, torch.float64}
+
+
 @cache
-def _has_numba() -> bool:
-    return find_spec("numba") is not None
+def _compiled() -> ModuleType | None:
+    """Return what Numba compiles, or nothing where it is missing or does not work."""
+    try:
+        return import_module("treecaps.nn.compiled_routing")
+    except (ImportError, RuntimeError):
+        return None
 
 
 class Competition(torch.autograd.Function):

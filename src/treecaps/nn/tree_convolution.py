@@ -166,9 +166,9 @@ class TreeConvolution(nn.Module):
         mean = share @ sums
         centred = sums - mean
         covariance = (centred * share.unsqueeze(1)).T @ centred
-        # Of what hardly varies, the deviation is not trusted.
-        deviation = ((covariance @ self.weight) * self.weight).sum(0).clamp(min=1e-6).sqrt()
-        self.weight.div_(deviation)
+        # What hardly varies stays as large as it is.
+        variance = ((covariance @ self.weight) * self.weight).sum(0)
+        self.weight.div_(variance.where(variance > 1e-6, 1).sqrt())
         self.bias.copy_(-(mean @ self.weight))
 
     def extra_repr(self) -> str:

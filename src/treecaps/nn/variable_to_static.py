@@ -170,6 +170,7 @@ class VariableToStatic(nn.Module):
             some = capsules[block.window].mT.flatten(1, 2)  # [k, n C, D]
             weight = block.of(weights).expand(-1, -1, capsules.shape[2]).flatten(1).unsqueeze(2)
             missing = ~present[block.programs].unsqueeze(1)
+            missing[:, :, 0] = False  # a program without capsules gives its nothing to the first
             values = starts[block.programs].squeeze(3)  # [k, a, D]
             total = torch.zeros_like(values)
             for _ in range(self.iterations):

@@ -172,6 +172,7 @@ class Trainer:
         self.model.fit_features(self.data.train.inputs)
         if self.init_from:
             copy_pretrained(self.model, self.data.vocabulary, self.init_from)
+            self.model.scale_weights(self.data.train.inputs, head_only=True)
         elif isinstance(self.model, Network):
             size = self.model.config.vector_size
             try:
