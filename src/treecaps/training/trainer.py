@@ -141,7 +141,7 @@ class Trainer:
             lr=self.config.learning_rate,
             weight_decay=self.config.weight_decay,
             decoupled_weight_decay=True,
-            foreach=True,  # a third faster for millions of weights
+            foreach=True,  # fewer passes over large weights
         )
         self._val = list(batches(data.val.inputs, self.model))
 
