@@ -190,6 +190,7 @@ class Ours:
         from treecaps.models.treecaps import TreeCaps
         from treecaps.models.treecaps_config import TreeCapsConfig
         from treecaps.training.presets import get_preset
+        from treecaps.training.radam import RAdam
 
         config = get_preset("published").network
         assert isinstance(config, TreeCapsConfig)
@@ -202,7 +203,7 @@ class Ours:
         self.network.fit_features(self.programs)
         weights = self.network.parameters()
         self.optimizer = (
-            torch.optim.RAdam(weights, lr=1e-3, decoupled_weight_decay=True, foreach=True)
+            RAdam([{"params": weights}])
             if optimizer == "radam"
             else torch.optim.Adam(weights, lr=1e-3)
         )

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,12 +17,22 @@ from treecaps.nn.top_k_routing import Competition, TopKRouting
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize(
-    ("rows", "statics", "size"), [(1, 1, 1), (7, 3, 2), (8, 600, 3), (41, 1100, 8), (100, 37, 16)]
+    ("row_bounds", "static_bounds", "size"),
+    [
+        ([0, 1], [0, 1], 1),
+        ([0, 0], [0, 0], 2),
+        ([0, 7], [0, 3], 2),
+        ([0, 8], [0, 600], 3),
+        ([0, 41, 41, 60, 61], [0, 1100, 1100, 1500, 1503], 8),
+        ([0, 3, 100], [0, 20, 37], 16),
+    ],
 )
 @pytest.mark.parametrize("longest", [1.0, 7.7])  # products up to 60, where the compiled one ends
 def test_it_equals_the_one_in_pytorch(
-    threads: int, rows: int, statics: int, size: int, longest: float
+    threads: int, row_bounds: list[int], static_bounds: list[int], size: int, longest: float
 ) -> None:
+    rows, statics = row_bounds[-1], static_bounds[-1]
+    bounds = (np.array(row_bounds), np.array(static_bounds))
     torch.manual_seed(rows)
     units, total = (
         longest * torch.nn.functional.normalize(torch.randn(count, size))
@@ -32,22 +43,22 @@ def test_it_equals_the_one_in_pytorch(
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        found = run(CompiledCompetition, units, times, total, copies, gradient)
+        found = run(CompiledCompetition, bounds, units, times, total, copies, gradient)
     finally:
         torch.set_num_threads(before)
     doubles = [one.double() for one in (units, times, total, copies, gradient)]
-    expected = run(Competition, *doubles)
+    expected = run(Competition, bounds, *doubles)
     for ours, theirs in zip(found, expected, strict=True):
-        scale = theirs.abs().max().clamp(min=1)
+        scale = theirs.abs().amax().clamp(min=1) if len(theirs) else 1
         torch.testing.assert_close(ours.double() / scale, theirs / scale, rtol=1e-5, atol=1e-5)
 
 
 def run(
-    function: type[torch.autograd.Function], *values: torch.Tensor
+    function: type[torch.autograd.Function], bounds: top_k_routing.Bounds, *values: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     units, times, total, copies, gradient = values
     total = total.clone().requires_grad_()
-    sums = function.apply(units, times, total, copies)  # type: ignore[no-untyped-call]
+    sums = function.apply(units, times, total, copies, bounds)  # type: ignore[no-untyped-call]
     return sums.detach(), torch.autograd.grad(sums, total, gradient)[0]
 
 
@@ -92,15 +103,17 @@ def test_without_numba_pytorch_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("by_coordinate", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_largest_are_those_that_pytorch_finds(by_coordinate: bool, dtype: torch.dtype) -> None:
+def test_the_largest_are_those_that_pytorch_finds(
+    by_coordinate: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
     units = torch.randn(40, 3, 5, dtype=dtype)
     keys = units if by_coordinate else units.square().sum(1, keepdim=True)
     count = torch.randint(1, 4, (40,)).to(dtype)
-    found = top_k_routing._choose(units, keys, count, 7, 30)
-    place = top_k_routing._places(keys, count, 30)
-    for ours, most in zip(found, (7, 30), strict=True):
-        theirs = top_k_routing._distinct_rows(units, place[:most])
+    arguments = (units, keys, count, [0, 25, 26, 26, 40], 7, 30)
+    found = top_k_routing._choose(*arguments)
+    monkeypatch.setattr(top_k_routing, "_compiled", lambda: None)
+    for ours, theirs in zip(found, top_k_routing._choose(*arguments), strict=True):
         for one, other in zip(ours, theirs, strict=True):
             torch.testing.assert_close(one, other)
 
@@ -113,10 +126,13 @@ def test_a_program_without_nodes_has_static_capsules_of_nothing() -> None:
 
 def test_what_is_compiled_is_kept_on_disk(tmp_path: Path) -> None:
     script = """
+import numpy as np
 import torch
 from treecaps.nn import compiled_routing as c
 total = torch.randn(5, 2, requires_grad=True)
-c.CompiledCompetition.apply(torch.randn(4, 2), torch.ones(4), total, torch.ones(5)).sum().backward()
+bounds = (np.array([0, 4]), np.array([0, 5]))
+units, times, copies = torch.randn(4, 2), torch.ones(4), torch.ones(5)
+c.CompiledCompetition.apply(units, times, total, copies, bounds).sum().backward()
 print(sum(c._forward.stats.cache_hits.values()), sum(c._backward.stats.cache_hits.values()))
 """
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}

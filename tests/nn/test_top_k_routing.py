@@ -1,5 +1,7 @@
 """Top-k routing against one capsule for every node, and the whole matrix at once."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from torch import Tensor
@@ -75,11 +77,36 @@ def test_it_equals_the_whole_matrix(
 def test_equal_rows_are_routed_once() -> None:
     capsules = torch.randn(2, SIZE, 1, dtype=torch.float64)
     place = top_k_routing._places(capsules, torch.tensor([3.0, 2.0], dtype=torch.float64), 5)
-    found = top_k_routing._distinct_rows(capsules, place)
+    found = top_k_routing._distinct_rows(capsules, place.unsqueeze(0))
     assert found.times.sum() == 5
     assert len(found.rows) < 5
-    assert found.row.shape == (1, 5)
+    assert found.row.shape == (1, 1, 5)
     assert "by_coordinate=False" in repr(TopKRouting(2))
+
+
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_batch_equals_its_programs_one_by_one(joint: bool, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    capsules = torch.randn(12, SIZE, CHANNELS, dtype=dtype, requires_grad=True)
+    bounds = [0, 5, 6, 6, 9, 12]
+    count = torch.tensor([2, 1, 1, 4, 1, 1, 1, 3, 1, 0, 0, 0], dtype=dtype)
+    window = torch.randperm(12)
+    layer = TopKRouting(4, routed=6, by_coordinate=True, joint=joint, stop_gradient=True)
+    together = layer(capsules, window, count, count, bounds)
+    alone = []
+    for begin, end in pairwise(bounds):
+        mine = (window[begin:end], count[begin:end], count[begin:end], [0, end - begin])
+        groups = torch.split(capsules, CHANNELS if joint else 1, 2)
+        alone.append(torch.cat([TopKRouting.forward(layer, one, *mine)[0] for one in groups]))
+    torch.testing.assert_close(together, torch.stack(alone))
+    pull = torch.randn_like(together)
+    ours, theirs = (
+        torch.autograd.grad((one * pull).sum(), capsules)[0]
+        for one in (together, torch.stack(alone))
+    )
+    torch.testing.assert_close(ours, theirs)
+    assert not together[[2, 4]].any()  # programs without nodes
 
 
 def test_all_channels_together_take_programs_without_capsules() -> None:

@@ -159,7 +159,7 @@ class Routes(NamedTuple):
             code_rate=1.0,
             stop_gradients=True,
         ),
-        {"epochs": 60, "batch_size": 1, "decay": "step"},
+        {"epochs": 60, "batch_size": 1, "decay": "step", "vectors": "random"},
     ),
 )
 class TreeCaps(Network):

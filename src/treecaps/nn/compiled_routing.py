@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 _LOG2_E = math.log2(math.e)
@@ -63,90 +63,123 @@ def _exp2(x: Any) -> Any:
 
 
 @numba.njit(nogil=True, cache=True)
-def _find_largest(keys: Any, count: Any, begin: int, end: int, place: Any) -> None:
-    """Write to ``place`` ``[most, columns]`` where the largest of each column of keys are."""
-    most = len(place)
+def _find_largest(keys: Any, count: Any, bounds: Any, begin: int, end: int, place: Any) -> None:
+    """Write to ``place`` ``[B, most, columns]`` where the largest of some columns of keys are."""
+    most = place.shape[1]
     order = np.empty(most + 1, np.int64)
-    for column in range(begin, end):
-        kept, nodes = 0, 0
-        for i in range(len(keys)):
-            key = keys[i, column]
-            if count[i] == 0 or (nodes >= most and key <= keys[order[kept - 1], column]):
-                continue
-            j = kept
-            while j > 0 and keys[order[j - 1], column] < key:
-                order[j] = order[j - 1]
-                j -= 1
-            order[j] = i
-            kept += 1
-            nodes += count[i]
-            while nodes - count[order[kept - 1]] >= most:
-                kept -= 1
-                nodes -= count[order[kept]]
-        k = 0
-        for j in range(kept):
-            for _ in range(min(count[order[j]], most - k)):
-                place[k, column] = order[j]
-                k += 1
+    for program in range(len(place)):
+        first, last = bounds[program], bounds[program + 1]
+        some = np.empty((_LINE, last - first), keys.dtype)
+        for line in range(begin, end, _LINE):
+            width = min(_LINE, end - line)
+            for i in range(last - first):
+                for j in range(width):
+                    some[j, i] = keys[first + i, line + j]
+            for j in range(width):
+                kept = _find_in(some[j], count[first:last], order, most)
+                k = 0
+                for one in order[:kept]:
+                    for _ in range(min(count[first + one], most - k)):
+                        place[program, k, line + j] = first + one
+                        k += 1
 
 
 @numba.njit(nogil=True, cache=True)
-def _number_rows(place: Any, most: int, index: Any, times: Any, row: Any) -> int:
+def _find_in(keys: Any, count: Any, order: Any, most: int) -> int:
+    """Write to ``order`` where the largest are, so many that they occur ``most`` times in all."""
+    kept, nodes = 0, 0
+    for i in range(len(keys)):
+        key = keys[i]
+        if count[i] == 0 or (nodes >= most and key <= keys[order[kept - 1]]):
+            continue
+        j = kept
+        while j > 0 and keys[order[j - 1]] < key:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
+        kept += 1
+        nodes += count[i]
+        while nodes - count[order[kept - 1]] >= most:
+            kept -= 1
+            nodes -= count[order[kept]]
+    return kept
+
+
+@numba.njit(nogil=True, cache=True)
+def _number_rows(place: Any, most: int, index: Any, times: Any, row: Any, begins: Any) -> None:
     """Tell the distinct rows among the ``most`` largest of each channel, and count them.
 
     Args:
-        place: ``[at least most, K, C]``, which window each of K coordinates is taken from, or all.
+        place: ``[B, at least most, K, C]``, which window each of K coordinates is taken from, or
+            all; -1 for none.
         most: How many there are of each channel.
-        index: ``[most C, D]``; a row's places in the capsules ``[n, D, C]``, made flat.
-        times: ``[most C]``; how often it occurs.
-        row: ``[C, most]``; the number of each row.
-
-    Returns:
-        How many distinct rows there are.
+        index: ``[B C most, D]``; a row's places in the capsules ``[P, D, C]``, made flat.
+        times: ``[B C most]``; how often it occurs.
+        row: ``[B, C, most]``; the number of each row, -1 for none.
+        begins: ``[B C + 1]``; the first row of each channel of each program.
     """
-    _, sources, channels = place.shape
+    programs, _, sources, channels = place.shape
     size = index.shape[1]
     last = -1
-    for c in range(channels):
-        for k in range(most):
-            fresh = k == 0
-            for d in range(sources):
-                fresh = fresh or place[k, d, c] != place[k - 1, d, c]
-            if fresh:
-                last += 1
-                times[last] = 0
-                for d in range(size):
-                    index[last, d] = (place[k, d % sources, c] * size + d) * channels + c
-            times[last] += 1
-            row[c, k] = last
-    return last + 1
+    for program in range(programs):
+        for c in range(channels):
+            begins[program * channels + c] = last + 1
+            for k in range(most):
+                if place[program, k, 0, c] < 0:
+                    row[program, c, k] = -1
+                    continue
+                fresh = k == 0
+                for d in range(sources):
+                    fresh = fresh or place[program, k, d, c] != place[program, k - 1, d, c]
+                if fresh:
+                    last += 1
+                    times[last] = 0
+                    for d in range(size):
+                        window = place[program, k, d % sources, c]
+                        index[last, d] = (window * size + d) * channels + c
+                times[last] += 1
+                row[program, c, k] = last
+    begins[programs * channels] = last + 1
 
 
-def choose_largest(keys: Tensor, count: Tensor, most: int) -> NDArray[np.int64]:
-    """Return ``[most, K, C]``, where the largest of keys ``[n, K, C]`` are, with multiplicities."""
+def choose_largest(keys: Tensor, count: Tensor, bounds: list[int], most: int) -> NDArray[np.int64]:
+    """Return where the largest of keys ``[P, K, C]`` are, with multiplicities.
+
+    Returns:
+        ``[B, most, K, C]``, with -1 where a program has fewer.
+    """
     flat, times = keys.flatten(1).numpy(), count.numpy().astype(np.int64)
-    place = np.zeros((most, flat.shape[1]), np.int64)
-    bounds = np.linspace(0, flat.shape[1], torch.get_num_threads() + 1).astype(np.int64)
+    programs, columns = np.array(bounds), flat.shape[1]
+    place = np.full((len(bounds) - 1, most, columns), -1)
+    parts = np.linspace(0, columns, torch.get_num_threads() + 1).astype(np.int64)
 
     def run(part: int) -> None:
-        _find_largest(flat, times, bounds[part], bounds[part + 1], place)
+        _find_largest(flat, times, programs, parts[part], parts[part + 1], place)
 
     _in_threads(run)
-    return place.reshape(most, *keys.shape[1:])
+    return place.reshape(len(place), most, *keys.shape[1:])
 
 
-def distinct_rows(place: NDArray[np.int64], most: int, size: int) -> tuple[Tensor, Tensor, Tensor]:
+def distinct_rows(
+    place: NDArray[np.int64], most: int, size: int
+) -> tuple[Tensor, Tensor, Tensor, NDArray[np.int64]]:
     """Find the distinct rows among the ``most`` largest of each channel.
 
     Returns:
         ``[R, D]``, where the numbers of a row are in the capsules, made flat; ``[R]``, how often it
-        occurs; and ``[C, most]``, the row of the k-th largest of each channel.
+        occurs; ``[B, C, most]``, the row of the k-th largest of each channel, R for none; and
+        ``[B C + 1]``, the first row of each channel of each program.
     """
-    channels = place.shape[2]
-    index = np.empty((most * channels, size), np.int64)
-    times, row = np.empty(most * channels, np.float32), np.empty((channels, most), np.int64)
-    found = _number_rows(place, most, index, times, row)
-    return torch.from_numpy(index[:found]), torch.from_numpy(times[:found]), torch.from_numpy(row)
+    programs, _, _, channels = place.shape
+    index = np.empty((programs * channels * most, size), np.int64)
+    times, row = np.empty(len(index), np.float32), np.empty((programs, channels, most), np.int64)
+    begins = np.empty(programs * channels + 1, np.int64)
+    _number_rows(place, most, index, times, row, begins)
+    found = int(begins[-1])
+    row[row < 0] = found
+    arrays = (index[:found], times[:found], row)
+    first, second, third = map(torch.from_numpy, arrays)
+    return first, second, third, begins
 
 
 @numba.njit(nogil=True, fastmath=True, cache=True)
@@ -242,23 +275,36 @@ def _forward(
     times: Any,
     total: Any,
     copies: Any,
+    unit_bounds: Any,
+    bounds: Any,
     scale: Any,
     like: Any,
     begin: int,
     end: int,
-    rows: Any,
     sums: Any,
 ) -> None:
-    """Run the forward pass over some of the rows."""
-    weights = np.zeros((_ROWS, units.shape[1]), np.float32)
-    for first in range(begin, end, _ROWS):
-        weights[:] = 0
-        for k in range(min(_ROWS, end - first)):
-            i = first + k
-            _couple(units[i], total, rows[k], like)
-            scale[i] = times[i] / _dot(rows[k], copies)
-            weights[k] = units[i] * scale[i]
-        _add_outer(sums, weights, rows)
+    """Run the forward pass over some of the rows u, and add to the sums ``[S, D]``."""
+    size = units.shape[1]
+    weights = np.zeros((_ROWS, size), np.float32)
+    for program in range(len(bounds) - 1):
+        start, stop = max(begin, unit_bounds[program]), min(end, unit_bounds[program + 1])
+        if start >= stop:
+            continue
+        first, last = bounds[program], bounds[program + 1]
+        width = -(-(last - first) // _LINE) * _LINE
+        targets = _transpose(total, first, last, width)
+        here, number = np.zeros((size, width), np.float32), np.zeros(width, np.float32)
+        number[: last - first] = copies[first:last]
+        rows = np.zeros((_ROWS, width), np.float32)
+        for block in range(start, stop, _ROWS):
+            weights[:] = 0
+            for k in range(min(_ROWS, stop - block)):
+                i = block + k
+                _couple(units[i], targets, rows[k], like)
+                scale[i] = times[i] / _dot(rows[k], number)
+                weights[k] = units[i] * scale[i]
+            _add_outer(here, weights, rows)
+        sums[first:last] += here[:, : last - first].T
 
 
 @numba.njit(nogil=True, cache=True)
@@ -267,27 +313,50 @@ def _backward(
     times: Any,
     total: Any,
     copies: Any,
+    unit_bounds: Any,
+    bounds: Any,
     scale: Any,
     gradient: Any,
     like: Any,
     begin: int,
     end: int,
-    rows: Any,
     sums: Any,
 ) -> None:
-    """Run the backward pass over some of the rows."""
-    coupling = rows[_ROWS]
-    weights = np.zeros((_ROWS, units.shape[1]), np.float32)
-    for first in range(begin, end, _ROWS):
-        weights[:] = 0
-        for k in range(min(_ROWS, end - first)):
-            i = first + k
-            _couple(units[i], total, coupling, like)
-            _pull(units[i], gradient, coupling, rows[k], like)
-            mean = _sum(rows[k]) * (scale[i] / times[i])
-            _subtract(rows[k], coupling, copies, mean)
-            weights[k] = units[i] * scale[i]
-        _add_outer(sums, weights, rows)
+    """Run the backward pass over some of the rows u, and add to the gradient ``[S, D]`` of V."""
+    size = units.shape[1]
+    weights = np.zeros((_ROWS, size), np.float32)
+    for program in range(len(bounds) - 1):
+        start, stop = max(begin, unit_bounds[program]), min(end, unit_bounds[program + 1])
+        if start >= stop:
+            continue
+        first, last = bounds[program], bounds[program + 1]
+        width = -(-(last - first) // _LINE) * _LINE
+        targets = _transpose(total, first, last, width)
+        pulls = _transpose(gradient, first, last, width)
+        here, number = np.zeros((size, width), np.float32), np.zeros(width, np.float32)
+        number[: last - first] = copies[first:last]
+        rows, coupling = np.zeros((_ROWS, width), np.float32), np.zeros(width, np.float32)
+        for block in range(start, stop, _ROWS):
+            weights[:] = 0
+            for k in range(min(_ROWS, stop - block)):
+                i = block + k
+                _couple(units[i], targets, coupling, like)
+                _pull(units[i], pulls, coupling, rows[k], like)
+                mean = _sum(rows[k]) * (scale[i] / times[i])
+                _subtract(rows[k], coupling, number, mean)
+                weights[k] = units[i] * scale[i]
+            _add_outer(here, weights, rows)
+        sums[first:last] += here[:, : last - first].T
+
+
+@numba.njit(nogil=True, cache=True)
+def _transpose(values: Any, first: int, last: int, width: int) -> Any:
+    """Return the rows from the first to the last as columns, filled up with zeros."""
+    found = np.zeros((values.shape[1], width), np.float32)
+    for j in range(last - first):
+        for d in range(values.shape[1]):
+            found[d, j] = values[first + j, d]
+    return found
 
 
 class CompiledCompetition(torch.autograd.Function):
@@ -298,44 +367,45 @@ class CompiledCompetition(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, units: Tensor, times: Tensor, total: Tensor, copies: Tensor) -> Tensor:
+    def forward(
+        ctx: Any,
+        units: Tensor,
+        times: Tensor,
+        total: Tensor,
+        copies: Tensor,
+        bounds: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ) -> Tensor:
         """Return the sums ``[S, D]``."""
-        scaled = _pad(total.detach().T * _LOG2_E)
-        arrays = (units.contiguous(), times, scaled, _pad(copies), torch.empty_like(times))
+        scaled, scale = total.detach() * _LOG2_E, torch.empty_like(times)
+        arrays = (units, times, scaled, copies, *map(torch.tensor, bounds), scale)
         ctx.save_for_backward(*arrays)
-        return _run(_forward, *arrays)[: len(total)]
+        return _run(_forward, *arrays)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradient of V."""
-        (gradient,) = gradients
-        found = _run(_backward, *ctx.saved_tensors, _pad(gradient.T))
-        return None, None, found[: len(gradient)], None
+        return None, None, _run(_backward, *ctx.saved_tensors, gradients[0]), None, None
 
 
-def _pad(values: Tensor) -> Tensor:
-    """Fill up the last dimension with zeros, so that every row begins with a line of the cache."""
-    return nn.functional.pad(values, (0, -values.shape[-1] % _LINE)).contiguous()
-
-
-def _run(kernel: Callable[..., None], units: Tensor, *others: Tensor) -> Tensor:
-    """Run a kernel over all rows, a part of them in each thread, and add up; ``[S, D]``."""
+def _run(kernel: Callable[..., None], *tensors: Tensor) -> Tensor:
+    """Run a kernel over all rows u, a part of them in each thread, and add up; ``[S, D]``."""
+    arrays = [one.contiguous().numpy() for one in tensors]
+    units, _, total, _, unit_bounds, bounds, *_ = arrays
     threads = torch.get_num_threads()
-    bounds = np.linspace(0, len(units), threads + 1).astype(np.int64)
-    size, statics = others[1].shape
-    sums = units.new_zeros(threads, size, statics)
-    rows = units.new_zeros(threads, _ROWS + 1, statics)
-    arrays = [one.numpy() for one in (units, *others)]
-    like = (0,) * size
+    # Each row u meets as many rows V as its program has; the work is divided evenly.
+    work = np.repeat(np.diff(bounds), np.diff(unit_bounds)).cumsum()
+    share = np.arange(threads + 1) / threads
+    parts = np.searchsorted(work, share * work[-1]) if len(work) else np.zeros(threads + 1, int)
+    parts[-1] = len(units)
+    sums = np.zeros((threads, *total.shape), np.float32)
+    like = (0,) * units.shape[1]
 
     def run(part: int) -> None:
-        kernel(
-            *arrays, like, bounds[part], bounds[part + 1], rows[part].numpy(), sums[part].numpy()
-        )
+        kernel(*arrays, like, parts[part], parts[part + 1], sums[part])
 
     _in_threads(run)
-    return sums.sum(0).T
+    return torch.from_numpy(sums.sum(0) if threads > 1 else sums[0])
 
 
 def _in_threads(run: Callable[[int], None]) -> None:

@@ -10,6 +10,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from treecaps.nn.squash import SquashForm, squash
+
 # Numbers worked on at a time: few enough to stay in the cache, and to bound memory.
 _BLOCK = 1 << 19
 
@@ -188,6 +190,90 @@ class _Route(torch.autograd.Function):
             for_differences[chunk.programs] += segment_sums(_weighted(pull, units), chunk.begins)
             for_capsules.index_add_(0, chunk.window, for_units)
         return for_capsules, for_weights, for_differences, None, None, None
+
+
+def route_together(
+    starts: Tensor,
+    units: Tensor,
+    weight: Tensor,
+    missing: Tensor,
+    iterations: int,
+    form: SquashForm,
+) -> tuple[Tensor, Tensor]:
+    """Run all rounds of routing for some programs, all capsules of a program together.
+
+    Args:
+        starts: ``[k, a, D]``, what the static capsules start from.
+        units: ``[k, n, D]``, u.
+        weight: ``[k, n]``, multiplicities m.
+        missing: ``[k, a]``, which of the static capsules there are not.
+        iterations: r.
+        form: The form of squash.
+
+    Returns:
+        ``[k, a, D]`` twice: the last static capsules, and the sum of all before them, which has no
+        gradient.
+    """
+    values, total = _RouteTogether.apply(  # type: ignore[no-untyped-call]
+        starts, units, weight, missing, iterations, form
+    )
+    return values, total
+
+
+class _RouteTogether(torch.autograd.Function):
+    """All rounds of routing of all capsules of a program.
+
+    Each round reads the capsules twice. Their gradient, a sum over all rounds, is one product.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        starts: Tensor,
+        units: Tensor,
+        weight: Tensor,
+        missing: Tensor,
+        iterations: int,
+        form: SquashForm,
+    ) -> tuple[Tensor, Tensor]:
+        values, total = starts, torch.zeros_like(starts)
+        rounds = []
+        for _ in range(iterations):
+            total = total + values
+            agreement = torch.bmm(total, units.mT)  # [k, a, n]
+            coupling = agreement.masked_fill_(missing.unsqueeze(2), -torch.inf).softmax(1)
+            sums = torch.bmm(coupling * weight.unsqueeze(1), units)
+            values = squash(sums, form)
+            rounds += [total, coupling, sums]
+        ctx.save_for_backward(units, weight, *rounds)
+        ctx.form = form
+        ctx.mark_non_differentiable(total)
+        return values, total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        units, weight, *rounds = ctx.saved_tensors
+        weight, gradient = weight.unsqueeze(1), gradients[0]
+        for_weight, for_total = torch.zeros_like(weight), torch.zeros_like(gradient)
+        left, right = [], []  # the gradient of u is the sum of their products
+        for total, coupling, sums in zip(rounds[-3::-3], rounds[-2::-3], rounds[::-3], strict=True):
+            with torch.enable_grad():
+                leaf = sums.detach().requires_grad_()
+                (for_sums,) = torch.autograd.grad(squash(leaf, ctx.form), leaf, gradient)
+            pull = torch.bmm(for_sums, units.mT)
+            mean = (coupling * pull).sum(1, keepdim=True)
+            for_weight += mean
+            weighted = coupling * weight
+            pull = (pull - mean) * weighted  # the gradient of the agreement
+            for_total = for_total + torch.bmm(pull, units)
+            left += [weighted, pull]
+            right += [for_sums, total]
+            gradient = for_total
+        for_units = None
+        if ctx.needs_input_grad[1]:
+            for_units = torch.bmm(torch.cat(left, 1).mT, torch.cat(right, 1))
+        return gradient, for_units, for_weight.squeeze(1), None, None, None
 
 
 def _coupling(units: Tensor, differences: Tensor, present: Tensor, chunk: _Chunk) -> Tensor:

@@ -1,13 +1,16 @@
 """Top-k routing: variable-to-static routing from the largest capsules of each channel."""
 
 import math
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
@@ -87,78 +90,104 @@ class TopKRouting(nn.Module):
         self, capsules: Tensor, window: Tensor, count: Tensor, weight: Tensor, bounds: list[int]
     ) -> Tensor:
         """Return the static capsules."""
-        found = []
-        for begin, end in pairwise(bounds):
-            units = capsules[window[begin:end]]
-            groups = [units] if self.joint else torch.split(units, 1, 2)
-            parts = [self._route(group, count[begin:end]) for group in groups]
-            found.append(torch.cat(parts))
-        return torch.stack(found)
-
-    def _route(self, units: Tensor, count: Tensor) -> Tensor:
-        """Return the static capsules ``[C a, D]`` of one program's capsules ``[n, D, C]``."""
-        count = count.round()
-        nodes = int(count.sum())
-        if nodes == 0:
-            return units.new_zeros(units.shape[2] * self.statics, units.shape[1])
-        routed = nodes if self.routed is None else min(self.routed, nodes)
-        statics = min(self.statics, nodes)
+        units, count = capsules[window], count.round()
         keys = units.detach()
         if not self.by_coordinate:
             keys = keys.square().sum(1, keepdim=True)
-        starts, others = _choose(units, keys, count, statics, routed)
+        starts, others = _choose(units, keys, count, bounds, self.statics, self.routed)
         rows = others.rows.detach() if self.stop_gradient else others.rows
         values, total = starts.rows, torch.zeros_like(starts.rows)
+        rivals = (others.bounds(self.joint), starts.bounds(self.joint))
         for _ in range(self.iterations):
             total = total + values
-            values = squash(_compete(rows, others.times, total, starts.times), self.form)
-        found = values[starts.row]  # [C, at most a, D]
-        missing = self.statics - found.shape[1]
-        return nn.functional.pad(found, (0, 0, 0, missing)).flatten(0, 1)
+            sums = _compete(rows, others.times, total, starts.times, rivals)
+            values = squash(sums, self.form)
+        nothing = values.new_zeros(1, values.shape[1])
+        return torch.cat([values, nothing])[starts.row].flatten(1, 2)
 
 
-class _Rows(NamedTuple):
-    """Distinct rows.
+class Rows(NamedTuple):
+    """The distinct rows of programs, program after program and channel after channel.
 
     Args:
         rows: ``[R, D]``.
         times: ``[R]``, how often each occurs.
-        row: ``[C, k]``, the row of the k-th largest of each channel.
+        row: ``[B, C, k]``, the row of the k-th largest of each channel; R where there is none.
+        begins: ``[B C + 1]``, where the rows of each channel of each program begin.
     """
 
     rows: Tensor
     times: Tensor
     row: Tensor
+    begins: NDArray[np.int64]
+
+    def bounds(self, joint: bool) -> NDArray[np.int64]:
+        """Return where the rows begin that compete: of a program, or of one of its channels."""
+        return self.begins[:: self.row.shape[1]] if joint else self.begins
+
+
+Bounds = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Where the rows u and the rows V of each competition begin."""
 
 
 def _choose(
-    units: Tensor, keys: Tensor, count: Tensor, statics: int, routed: int
-) -> tuple[_Rows, _Rows]:
-    """Return the starts and the routed capsules of one program, compiled where that is possible."""
+    units: Tensor,
+    keys: Tensor,
+    count: Tensor,
+    bounds: list[int],
+    statics: int,
+    routed: int | None,
+) -> tuple[Rows, Rows]:
+    """Return the starts and the routed capsules of all programs.
+
+    Args:
+        units: ``[P, D, C]``, the capsules of the windows of all programs.
+        keys: ``[P, D or 1, C]``, by what they are chosen.
+        count: ``[P]``, their multiplicities.
+        bounds: Where each program's windows begin.
+        statics: a.
+        routed: b, or all.
+    """
+    nodes = [int(count[begin:end].sum()) for begin, end in pairwise(bounds)]
+    routed = max(nodes) if routed is None else routed
     most = max(statics, routed)
     compiled = _compiled() if _is_plain(units) and most <= _FEW else None
     if compiled is None:
-        place = _places(keys, count, most)
-        return _distinct_rows(units, place[:statics]), _distinct_rows(units, place[:routed])
-    places, flat = compiled.choose_largest(keys, count, most), units.flatten()
+        place = units.new_full((len(nodes), most, *keys.shape[1:]), -1, dtype=torch.long)
+        for program, (begin, end) in enumerate(pairwise(bounds)):
+            there = min(most, nodes[program])
+            if there:
+                found = _places(keys[begin:end], count[begin:end], there)
+                place[program, :there] = begin + found
+        return _distinct_rows(units, place[:, :statics]), _distinct_rows(units, place[:, :routed])
+    places, flat = compiled.choose_largest(keys, count, bounds, most), units.flatten()
 
-    def rows(most: int) -> _Rows:
-        index, times, row = compiled.distinct_rows(places, most, units.shape[1])
+    def rows(most: int) -> Rows:
+        index, times, row, begins = compiled.distinct_rows(places, most, units.shape[1])
         chosen = flat.index_select(0, index.flatten()).view_as(index)
-        return _Rows(chosen, times.to(units.dtype), row)
+        return Rows(chosen, times.to(units.dtype), row, begins)
 
     return rows(statics), rows(routed)
 
 
-def _distinct_rows(units: Tensor, place: Tensor) -> _Rows:
-    """Return the rows at ``[k, D or 1, C]`` places of capsules ``[n, D, C]``, equal ones once."""
-    first = place.new_ones(1, place.shape[2], dtype=torch.bool)
-    fresh = torch.cat([first, (place[1:] != place[:-1]).any(1)]).T  # [C, k], unlike the one before
-    chosen = units.gather(0, place.expand(-1, units.shape[1], -1))  # [k, D, C]
+def _distinct_rows(units: Tensor, place: Tensor) -> Rows:
+    """Return the rows at places ``[B, k, D or 1, C]`` of capsules ``[P, D, C]``, equal ones once.
+
+    Places of -1 are none.
+    """
+    place = place.permute(0, 3, 1, 2)  # [B, C, k, D or 1]
+    there = place[..., 0] >= 0
+    # Unlike the one before it.
+    fresh = torch.ones_like(there)
+    fresh[:, :, 1:] = (place[:, :, 1:] != place[:, :, :-1]).any(3)
+    fresh &= there
+    channel = torch.arange(place.shape[1], device=place.device).view(1, -1, 1, 1)
+    coordinate = torch.arange(units.shape[1], device=place.device)
+    rows = units[place, coordinate, channel][fresh]
     number = (fresh.flatten().cumsum(0) - 1).view_as(fresh)
-    rows = chosen.permute(2, 0, 1)[fresh]
-    times = torch.bincount(number.flatten(), minlength=len(rows)).to(units.dtype)
-    return _Rows(rows, times, number)
+    times = torch.bincount(number[there], minlength=len(rows)).to(units.dtype)
+    begins = nn.functional.pad(fresh.sum(2).flatten().cumsum(0), (1, 0)).numpy(force=True)
+    return Rows(rows, times, number.where(there, len(rows)), begins)
 
 
 def _places(keys: Tensor, count: Tensor, most: int) -> Tensor:
@@ -171,13 +200,13 @@ def _places(keys: Tensor, count: Tensor, most: int) -> Tensor:
     return order.gather(1, step).T.reshape(most, *keys.shape[1:])
 
 
-def _compete(units: Tensor, times: Tensor, total: Tensor, copies: Tensor) -> Tensor:
+def _compete(units: Tensor, times: Tensor, total: Tensor, copies: Tensor, bounds: Bounds) -> Tensor:
     """Return the sums of one round, compiled where that is possible."""
     function: Any = Competition
     plain = _is_plain(units) and units.dtype == torch.float32 and not units.requires_grad
     if plain and _largest_product(units, total) <= _SAFE and (compiled := _compiled()):
         function = compiled.CompiledCompetition
-    sums: Tensor = function.apply(units, times, total, copies)
+    sums: Tensor = function.apply(units, times, total, copies, bounds)
     return sums
 
 
@@ -198,18 +227,21 @@ class Competition(torch.autograd.Function):
     """One round of routing of rows u with multiplicities m to rows V with multiplicities n.
 
     The sums over m_i w_ij u_i, with w_ij = exp(u_i V_j) divided by the sum over n_k exp(u_i V_k).
-    Works through some of the rows at a time, and computes the coefficients again for the gradient
-    instead of keeping them.
+    Rows compete with those between the same bounds. Works through some of the rows at a time, and
+    computes the coefficients again for the gradient instead of keeping them.
     """
 
     @staticmethod
-    def forward(ctx: Any, units: Tensor, times: Tensor, total: Tensor, copies: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, units: Tensor, times: Tensor, total: Tensor, copies: Tensor, bounds: Bounds
+    ) -> Tensor:
         """Return the sums ``[S, D]``."""
         ctx.save_for_backward(units, times, total, copies)
+        ctx.bounds = bounds
         sums = torch.zeros_like(total)
-        for rows in _blocks(units, total):
-            coupling, scale = _coupling(units[rows], times[rows], total, copies)
-            sums.addmm_(coupling.T, units[rows] * scale)
+        for rows, to in _blocks(bounds):
+            coupling, scale = _coupling(units[rows], times[rows], total[to], copies[to])
+            sums[to].addmm_(coupling.T, units[rows] * scale)
         return sums
 
     @staticmethod
@@ -221,19 +253,19 @@ class Competition(torch.autograd.Function):
         needs_units = ctx.needs_input_grad[0]
         for_units = torch.zeros_like(units) if needs_units else None
         for_total, shared = torch.zeros_like(total), torch.zeros_like(total)
-        for rows in _blocks(units, total):
+        for rows, to in _blocks(ctx.bounds):
             some = units[rows]
-            coupling, scale = _coupling(some, times[rows], total, copies)
-            pull = (some @ gradient.T).mul_(coupling)
+            coupling, scale = _coupling(some, times[rows], total[to], copies[to])
+            pull = (some @ gradient[to].T).mul_(coupling)
             mean = pull.sum(1, keepdim=True) * (scale / times[rows].unsqueeze(1))
             weighted = some * scale
-            for_total.addmm_(pull.T, weighted)
-            shared.addmm_(coupling.T, weighted * mean)
+            for_total[to].addmm_(pull.T, weighted)
+            shared[to].addmm_(coupling.T, weighted * mean)
             if for_units is not None:
-                direct = (coupling @ gradient + pull @ total) * scale
-                among = coupling @ (copies.unsqueeze(1) * total)
+                direct = (coupling @ gradient[to] + pull @ total[to]) * scale
+                among = coupling @ (copies[to].unsqueeze(1) * total[to])
                 for_units[rows] = direct - among * scale * mean
-        return for_units, None, for_total - copies.unsqueeze(1) * shared, None
+        return for_units, None, for_total - copies.unsqueeze(1) * shared, None, None
 
 
 def _coupling(units: Tensor, times: Tensor, total: Tensor, copies: Tensor) -> tuple[Tensor, Tensor]:
@@ -247,10 +279,15 @@ def _coupling(units: Tensor, times: Tensor, total: Tensor, copies: Tensor) -> tu
 
 def _largest_product(units: Tensor, total: Tensor) -> float:
     """Return a bound of all products of rows."""
+    if not len(units):
+        return 0.0
     longest = units.square().sum(1).max() * total.square().sum(1).max()
     return math.sqrt(longest.item())
 
 
-def _blocks(units: Tensor, total: Tensor) -> list[slice]:
-    size = max(1, _BLOCK // max(1, len(total)))
-    return [slice(begin, begin + size) for begin in range(0, len(units), size)]
+def _blocks(bounds: Bounds) -> Iterator[tuple[slice, slice]]:
+    """Yield some of the rows u of a competition, and all rows V of it."""
+    for (begin, end), (first, last) in zip(*map(pairwise, bounds), strict=True):
+        size = max(1, _BLOCK // max(1, last - first))
+        for start in range(begin, end, size):
+            yield slice(start, min(start + size, end)), slice(first, last)

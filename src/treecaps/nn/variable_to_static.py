@@ -7,7 +7,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from treecaps.nn.routing_engine import Block, blocks, products, route, segment_sums
+from treecaps.nn.routing_engine import (
+    Block,
+    blocks,
+    products,
+    route,
+    route_together,
+    segment_sums,
+)
 from treecaps.nn.squash import SquashForm, squash
 
 
@@ -168,16 +175,12 @@ class VariableToStatic(nn.Module):
         order, found = [], []
         for block in blocks(window, bounds, capsules[0].numel()):
             some = capsules[block.window].mT.flatten(1, 2)  # [k, n C, D]
-            weight = block.of(weights).expand(-1, -1, capsules.shape[2]).flatten(1).unsqueeze(2)
-            missing = ~present[block.programs].unsqueeze(1)
-            missing[:, :, 0] = False  # a program without capsules gives its nothing to the first
-            values = starts[block.programs].squeeze(3)  # [k, a, D]
-            total = torch.zeros_like(values)
-            for _ in range(self.iterations):
-                total = total + values
-                agreement = torch.bmm(some, total.mT).masked_fill(missing, -math.inf)
-                coupling = agreement.softmax(2) * weight
-                values = squash(torch.bmm(coupling.mT, some), self.form)
+            weight = block.of(weights).expand(-1, -1, capsules.shape[2]).flatten(1)
+            missing = ~present[block.programs]
+            missing[:, 0] = False  # a program without capsules gives its nothing to the first
+            values, total = route_together(
+                starts[block.programs].squeeze(3), some, weight, missing, self.iterations, self.form
+            )
             order.append(block.programs)
             found.append(torch.stack([values, total]))
         values, total = torch.cat(found, 1)[:, torch.cat(order).argsort()].unsqueeze(4)

@@ -22,6 +22,7 @@ from treecaps.nn.tensors import ToTensor, to_tensors
 from treecaps.training.config import TrainingConfig
 from treecaps.training.prepare import Data
 from treecaps.training.presets import Preset
+from treecaps.training.radam import RAdam
 from treecaps.training.vectors.learn import learn_vectors
 
 Step = Callable[[float, float], None]
@@ -136,12 +137,8 @@ class Trainer:
         self.epochs = 1 if self.model.CLOSED_FORM else self.schedule.epochs
         if isinstance(self.model, Network):
             self.model.vectors.requires_grad_(not self.config.freeze_vectors)
-        self.optimizer = torch.optim.RAdam(
-            self._groups(),
-            lr=self.config.learning_rate,
-            weight_decay=self.config.weight_decay,
-            decoupled_weight_decay=True,
-            foreach=True,  # fewer passes over large weights
+        self.optimizer = RAdam(
+            self._groups(), lr=self.config.learning_rate, weight_decay=self.config.weight_decay
         )
         self._val = list(batches(data.val.inputs, self.model))
 
