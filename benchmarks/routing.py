@@ -2,6 +2,9 @@
 
     python benchmarks/routing.py --data ../shared/data --out benchmarks/results/routing.json
 
+The picture of the learning curves goes to ``docs/curves-routing.svg``. What the file has of other
+data sets than those that ``--only`` names stays as it is.
+
 Everything but a, r and t is as in the preset ``default``. Each setting is trained with the same
 seeds on the same programs of four data sets, a part of each where it is large, and scored on
 programs that no setting has seen, as they are and blind; the last epoch counts. Settings differ in
@@ -20,10 +23,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from accuracy import Programs, mean_curves, prepare_part, score_networks, summarise
+from matplotlib.figure import Figure
 from origin import origin
 from sklearn.model_selection import StratifiedShuffleSplit
+from values import HERE
 
 from treecaps.nn.memory import tune_malloc
+from treecaps.rendering.pictures import write_picture
+
+PICTURE = HERE.parent / "docs" / "curves-routing.svg"
 
 
 class Part(NamedTuple):
@@ -100,6 +108,8 @@ def main() -> None:
     tune_malloc()
     torch.set_num_threads(1)
     result: dict[str, Any] = {"seeds": [0, 1, 2], "data": {}}
+    if options.out.exists():
+        result = json.loads(options.out.read_text(encoding="utf-8"))
     for name in options.only:
         part, home = PARTS[name], options.data / name
         programs = Programs.load(options_of(home, part.epochs, SETTINGS[0]))
@@ -108,8 +118,26 @@ def main() -> None:
             rows.append(score(programs, part, setting, home))
             accuracy = np.round(100 * np.array([rows[-1]["mean"], rows[-1]["mean_blind"]]), 1)
             print(name, setting, accuracy, f"{rows[-1]['seconds']} s", file=sys.stderr, flush=True)
-        result["data"][name] = {**part._asdict(), "settings": rows}
-    options.out.write_text(json.dumps(result | origin(), indent=1) + "\n", encoding="utf-8")
+        result["data"][name] = {**part._asdict(), "settings": rows, **origin()}
+        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    draw(result["data"], PICTURE)
+
+
+def draw(data: dict[str, Any], path: Path) -> None:
+    """Draw the accuracy on held-out programs by epoch, as is, with one line for each setting."""
+    figure = Figure(figsize=(11, 7), layout="constrained")
+    panels = figure.subplots(2, 2).flatten()
+    for (name, found), axes in zip(data.items(), panels, strict=False):
+        for row in found["settings"]:
+            values = row["curves"]["val_accuracy"]
+            label = f"a = {row['a']}, r = {row['r']}, t = {row['t']}"
+            axes.plot(range(1, len(values) + 1), values, label=label, linewidth=1.1)
+        axes.set_title(f"{name}: accuracy on held-out programs", fontsize=10)
+        axes.set_xlabel("epoch", fontsize=8)
+        axes.tick_params(labelsize=8)
+        axes.grid(color="#e3e3e3", linewidth=0.5)
+    panels[0].legend(fontsize=7)
+    write_picture(figure, path)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import speeds
 from values import (
@@ -122,6 +123,18 @@ def presets() -> str:
             rows.append([data, frontend, f"`{preset}`", percent(name), printed, learned, epochs])
     header = ("data", "front end", "preset", "accuracy", "in the paper")
     return table((*header, "of its training programs", "epochs"), rows)
+
+
+def routing() -> str:
+    found: dict[str, Any] = load("routing").get("data", {})
+    by_setting: dict[tuple[str, ...], list[str]] = {}
+    for data in found.values():
+        for row in data["settings"]:
+            setting = tuple(str(row[name]) for name in ("a", "r", "t"))
+            pair = [spread(row[f"accuracy{side}"], 1, 100) for side in ("", "_blind")]
+            by_setting.setdefault(setting, []).append(" / ".join(pair))
+    rows = [[*setting, *texts] for setting, texts in by_setting.items()]
+    return table(("a", "r", "t", *found), rows)
 
 
 def models() -> str:
@@ -252,6 +265,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "words": words,
     "models": models,
     "presets": presets,
+    "routing": routing,
     "retrieval": retrieval,
     "index": speeds.index,
     "serve": speeds.serve,

@@ -304,13 +304,13 @@ def test_a_start_is_part_of_what_is_resumed_and_decides_the_network(tmp_path: Pa
         learn(init_from=init_from, comments=True)
 
 
-def test_words_learn_slower_and_less_is_left_out_among_many_programs() -> None:
-    config = TrainingConfig(window_dropout=None, token_capsule_dropout=None)
+def test_steps_are_larger_words_learn_slower_and_less_is_left_out_among_many_programs() -> None:
+    config = TrainingConfig(batch_size=None, window_dropout=None, token_capsule_dropout=None)
     found = [config.for_programs(count, 8)[1:] for count in (50, 2000, 10_000, 40_000)]
-    expected = [(20, 0.5, 0.5), (20, 0.5, 0.5), (4, 0.18, 0.1), (2, 0.12, 0.025)]
-    assert [pytest.approx(three) for three in expected] == found
+    expected = [(4, 20, 0.5, 0.5), (4, 20, 0.5, 0.5), (14, 4, 0.18, 0.1), (15, 2, 0.12, 0.025)]
+    assert [pytest.approx(four) for four in expected] == found
     asked = TrainingConfig(token_lr_multiplier=7, window_dropout=0.3, token_capsule_dropout=0.2)
-    assert asked.for_programs(40_000, 8)[1:] == (7, 0.3, 0.2)
+    assert asked.for_programs(40_000, 8)[1:] == (16, 7, 0.3, 0.2)
 
 
 def test_tokens_that_no_step_sees_learn_nothing() -> None:

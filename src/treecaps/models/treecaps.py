@@ -141,7 +141,7 @@ class Routes(NamedTuple):
             stop_gradients=True,
             whiten_static=True,
         ),
-        {"batch_size": 4},
+        {"batch_size": None},
     ),
     # As the authors' code does it; docs/paper.md lists the differences.
     published=Recommended(

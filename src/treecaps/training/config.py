@@ -12,6 +12,7 @@ class Schedule(NamedTuple):
     """What depends on how many programs there are to learn from."""
 
     epochs: int
+    batch_size: int
     token_lr_multiplier: float
     window_dropout: float
     token_capsule_dropout: float
@@ -22,7 +23,7 @@ class TrainingConfig:
     """How a network is trained. The help of ``treecaps train --set`` is made of this."""
 
     epochs: int | None = option(30, "number of epochs; chosen from the data set's size if none")
-    batch_size: int = option(16, "programs a step")
+    batch_size: int | None = option(16, "programs a step; if none, 4 to 16")
     learning_rate: float = option(1e-3, "the learning rate of RAdam at the beginning", gt=0)
     token_lr_multiplier: float | None = option(
         None, "how many times faster the vectors of sub-tokens learn; if none, 20 to 2 times", gt=0
@@ -80,6 +81,7 @@ class TrainingConfig:
         few = min(1, _FEW / programs)
         return Schedule(
             round(min(epochs, 400)) if self.epochs is None else self.epochs,
+            round(16 - 12 * few) if self.batch_size is None else self.batch_size,
             max(20 * few, 2) if self.token_lr_multiplier is None else self.token_lr_multiplier,
             0.1 + 0.4 * few if self.window_dropout is None else self.window_dropout,
             0.5 * few if self.token_capsule_dropout is None else self.token_capsule_dropout,

@@ -245,7 +245,7 @@ class Trainer:
 
     def _take_steps(self, rng: np.random.Generator, step: Step) -> dict[str, Any]:
         examples = self.data.train
-        order = self.task.sample(examples.label, self.config.batch_size, rng)
+        order = self.task.sample(examples.label, self.schedule.batch_size, rng)
         done = len(self.history) * len(order)
         rate = norms = 0.0
         sums: dict[str, float] = {}
@@ -321,7 +321,7 @@ class Trainer:
             return False
         if val_loss is not None and not math.isfinite(val_loss):
             return False
-        rows = np.arange(min(self.config.batch_size, len(self.data.train)))
+        rows = np.arange(min(self.schedule.batch_size, len(self.data.train)))
         with torch.no_grad():
             some = self.data.train.inputs.select(rows)
             batch = to_tensors(some, next(self.model.parameters()))
