@@ -270,45 +270,7 @@ def _pull(unit: Any, gradient: Any, coupling: Any, row: Any, like: Any) -> None:
 
 
 @numba.njit(nogil=True, cache=True)
-def _forward(
-    units: Any,
-    times: Any,
-    total: Any,
-    copies: Any,
-    unit_bounds: Any,
-    bounds: Any,
-    scale: Any,
-    like: Any,
-    begin: int,
-    end: int,
-    sums: Any,
-) -> None:
-    """Run the forward pass over some of the rows u, and add to the sums ``[S, D]``."""
-    size = units.shape[1]
-    weights = np.zeros((_ROWS, size), np.float32)
-    for program in range(len(bounds) - 1):
-        start, stop = max(begin, unit_bounds[program]), min(end, unit_bounds[program + 1])
-        if start >= stop:
-            continue
-        first, last = bounds[program], bounds[program + 1]
-        width = -(-(last - first) // _LINE) * _LINE
-        targets = _transpose(total, first, last, width)
-        here, number = np.zeros((size, width), np.float32), np.zeros(width, np.float32)
-        number[: last - first] = copies[first:last]
-        rows = np.zeros((_ROWS, width), np.float32)
-        for block in range(start, stop, _ROWS):
-            weights[:] = 0
-            for k in range(min(_ROWS, stop - block)):
-                i = block + k
-                _couple(units[i], targets, rows[k], like)
-                scale[i] = times[i] / _dot(rows[k], number)
-                weights[k] = units[i] * scale[i]
-            _add_outer(here, weights, rows)
-        sums[first:last] += here[:, : last - first].T
-
-
-@numba.njit(nogil=True, cache=True)
-def _backward(
+def _compete(
     units: Any,
     times: Any,
     total: Any,
@@ -322,7 +284,11 @@ def _backward(
     end: int,
     sums: Any,
 ) -> None:
-    """Run the backward pass over some of the rows u, and add to the gradient ``[S, D]`` of V."""
+    """Let some of the rows u compete, and add what comes of it to the sums ``[S, D]``.
+
+    Without a gradient ``[S, D]`` these are the sums of the forward pass, which also fills in the
+    scale of each row u; with it, the gradient of V. Numba compiles the two by themselves.
+    """
     size = units.shape[1]
     weights = np.zeros((_ROWS, size), np.float32)
     for program in range(len(bounds) - 1):
@@ -332,7 +298,7 @@ def _backward(
         first, last = bounds[program], bounds[program + 1]
         width = -(-(last - first) // _LINE) * _LINE
         targets = _transpose(total, first, last, width)
-        pulls = _transpose(gradient, first, last, width)
+        pulls = targets if gradient is None else _transpose(gradient, first, last, width)
         here, number = np.zeros((size, width), np.float32), np.zeros(width, np.float32)
         number[: last - first] = copies[first:last]
         rows, coupling = np.zeros((_ROWS, width), np.float32), np.zeros(width, np.float32)
@@ -340,10 +306,14 @@ def _backward(
             weights[:] = 0
             for k in range(min(_ROWS, stop - block)):
                 i = block + k
-                _couple(units[i], targets, coupling, like)
-                _pull(units[i], pulls, coupling, rows[k], like)
-                mean = _sum(rows[k]) * (scale[i] / times[i])
-                _subtract(rows[k], coupling, number, mean)
+                if gradient is None:
+                    _couple(units[i], targets, rows[k], like)
+                    scale[i] = times[i] / _dot(rows[k], number)
+                else:
+                    _couple(units[i], targets, coupling, like)
+                    _pull(units[i], pulls, coupling, rows[k], like)
+                    mean = _sum(rows[k]) * (scale[i] / times[i])
+                    _subtract(rows[k], coupling, number, mean)
                 weights[k] = units[i] * scale[i]
             _add_outer(here, weights, rows)
         sums[first:last] += here[:, : last - first].T
@@ -377,35 +347,37 @@ class CompiledCompetition(torch.autograd.Function):
     ) -> Tensor:
         """Return the sums ``[S, D]``."""
         scaled, scale = total.detach() * _LOG2_E, torch.empty_like(times)
-        arrays = (units, times, scaled, copies, *map(torch.tensor, bounds), scale)
+        rows = (units.contiguous(), times.contiguous(), scaled.contiguous(), copies.contiguous())
+        arrays = (*rows, *map(torch.tensor, bounds), scale)
         ctx.save_for_backward(*arrays)
-        return _run(_forward, *arrays)
+        return _run(arrays, None)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradient of V."""
-        return None, None, _run(_backward, *ctx.saved_tensors, gradients[0]), None, None
+        return None, None, _run(ctx.saved_tensors, gradients[0].contiguous()), None, None
 
 
-def _run(kernel: Callable[..., None], *tensors: Tensor) -> Tensor:
-    """Run a kernel over all rows u, a part of them in each thread, and add up; ``[S, D]``."""
-    arrays = [one.contiguous().numpy() for one in tensors]
-    units, _, total, _, unit_bounds, bounds, *_ = arrays
+def _run(tensors: tuple[Tensor, ...], gradient: Tensor | None) -> Tensor:
+    """Let all rows u compete, a part of them in each thread, and add up; ``[S, D]``."""
+    arrays = [one.numpy() for one in tensors]
+    units, _, total, _, unit_bounds, bounds, _ = arrays
     threads = torch.get_num_threads()
     # Each row u meets as many rows V as its program has; the work is divided evenly.
     work = np.repeat(np.diff(bounds), np.diff(unit_bounds)).cumsum()
-    share = np.arange(threads + 1) / threads
-    parts = np.searchsorted(work, share * work[-1]) if len(work) else np.zeros(threads + 1, int)
-    parts[-1] = len(units)
+    share = np.arange(1, threads) / threads
+    inner = np.searchsorted(work, share * work[-1]) if len(work) else np.zeros(threads - 1, int)
+    parts = [0, *inner, len(units)]
     sums = np.zeros((threads, *total.shape), np.float32)
-    like = (0,) * units.shape[1]
+    others = (None if gradient is None else gradient.numpy(), (0,) * units.shape[1])
+    kernel: Callable[..., None] = _compete
 
     def run(part: int) -> None:
-        kernel(*arrays, like, parts[part], parts[part + 1], sums[part])
+        kernel(*arrays, *others, parts[part], parts[part + 1], sums[part])
 
     _in_threads(run)
-    return torch.from_numpy(sums.sum(0) if threads > 1 else sums[0])
+    return torch.from_numpy(sums.sum(0))
 
 
 def _in_threads(run: Callable[[int], None]) -> None:
