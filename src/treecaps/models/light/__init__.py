@@ -1,0 +1,1 @@
+"""TreeCaps without PyTorch: the forward pass in NumPy."""

@@ -1,0 +1,177 @@
+"""``NumpyEngine``: runs trained TreeCaps models without PyTorch."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.errors import UsageError
+from treecaps.inputs.base import Floats, Input
+from treecaps.inputs.windows_and_bags import WindowsAndBags
+from treecaps.models.config import ModelConfig
+from treecaps.models.engine import Arrays, batch_bounds
+from treecaps.models.light.network import Batch, LightTreeCaps, Weights
+from treecaps.models.treecaps_config import TreeCapsConfig
+from treecaps.syntax.tree import Tree
+
+_LEAST = 1e-12
+"""Below this, a vector is not made longer."""
+
+
+class NumpyEngine:
+    """An engine in NumPy, for the architecture treecaps.
+
+    Args:
+        config: What each network is made of.
+        weights: How much each counts: not negative, 1 in all.
+        outputs: How many code capsules each has.
+        arrays: The weights of all networks.
+    """
+
+    def __init__(
+        self, config: TreeCapsConfig, weights: Sequence[float], outputs: int, arrays: Arrays
+    ) -> None:
+        self.config, self.weights, self.outputs = config, tuple(weights), outputs
+        self._arrays = arrays
+        members: list[Weights] = [{} for _ in weights]
+        for name, array in arrays.items():
+            number, _, rest = name.partition(".")
+            members[int(number)][rest] = array
+        self._members = [LightTreeCaps(config, member, outputs) for member in members]
+
+    @classmethod
+    def build(
+        cls,
+        config: ModelConfig,
+        weights: Sequence[float],
+        vocabulary: Vocabulary,
+        outputs: int,
+        arrays: Arrays,
+    ) -> "NumpyEngine":
+        """Make an engine of the weights of trained models, as ``BuildEngine`` says."""
+        if not isinstance(config, TreeCapsConfig):
+            raise UsageError("only models of the architecture treecaps run without PyTorch")
+        left, ordered = dict(arrays), {}
+        for number in range(len(weights)):
+            for name, shape in _shapes(config, len(vocabulary), outputs, len(vocabulary.tokens)):
+                full = f"{number}.{name}"
+                ordered[full] = _checked(full, left.pop(full, None), name, shape)
+        if left:
+            raise ValueError(f"{min(left)} does not belong there")
+        return cls(config, weights, outputs, ordered)
+
+    def read_trees(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> WindowsAndBags:
+        """Return programs in the form that the networks read."""
+        return WindowsAndBags.from_trees(trees, vocabulary, self.config.depths, self.config.feature)
+
+    def scores(self, inputs: Input) -> Floats:
+        """Return the weighted mean of the networks' scores, ``[B, classes]``."""
+
+        def score(batch: Batch) -> Floats:
+            found = [np.float32(weight) * one.scores(batch) for weight, one in self._counting]
+            return sum(found[1:], found[0])
+
+        return self._run(inputs, score, self.outputs)
+
+    def embed(self, inputs: Input) -> Floats:
+        """Return the networks' embeddings side by side, each as long as the root of its weight."""
+
+        def embed(batch: Batch) -> Floats:
+            found = []
+            for weight, one in self._counting:
+                static = one.static(batch)
+                flat = static.reshape(len(static), -1)
+                length = np.linalg.norm(flat, axis=1, keepdims=True)
+                found.append(np.float32(math.sqrt(weight)) * (flat / np.maximum(length, _LEAST)))
+            return np.concatenate(found, 1)
+
+        return self._run(inputs, embed, 0)
+
+    def arrays(self) -> Arrays:
+        """Return all weights."""
+        return self._arrays
+
+    @property
+    def _counting(self) -> list[tuple[float, LightTreeCaps]]:
+        """The networks that count at all, with their weights."""
+        pairs = zip(self.weights, self._members, strict=True)
+        return [(weight, member) for weight, member in pairs if weight]
+
+    def _run(self, inputs: Input, compute: Callable[[Batch], Floats], size: int) -> Floats:
+        """Compute something for all programs; for none, ``[0, size]``."""
+        found = []
+        for begin, end in batch_bounds(inputs):
+            whole = (begin, end) == (0, len(inputs))
+            some = inputs if whole else inputs.select(np.arange(begin, end))
+            found.append(compute(some.to_tensors(np.asarray)))
+        return np.concatenate(found) if found else np.zeros((0, size), np.float32)
+
+
+def _shapes(
+    config: TreeCapsConfig, kinds: int, classes: int, tokens: int
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the names and shapes of the weights of a network, in the order of its state."""
+    yield "vectors", (kinds, config.vector_size)
+    if tokens:
+        yield "token_vectors", (tokens, config.vector_size)
+    sizes = (config.vector_size, *config.hidden, config.channels * config.slices)
+    for number, (inputs, outputs) in enumerate(pairwise(sizes)):
+        last = number == len(config.hidden)
+        name = "primary" if last else f"hidden.{number}"
+        yield f"{name}.weight", (3 * inputs, outputs)
+        yield f"{name}.bias", (outputs,)
+    if config.gated:
+        yield "gate.weight", (1, sizes[-1])
+        yield "gate.bias", (1,)
+    size = config.primary_size
+    groups = sizes[-1] // size if config.per_channel else 1
+    statics = 1 if config.pooling == "max" else groups * config.statics
+    if config.feature:
+        yield "tokens.vectors", (config.token_features, config.vector_size)
+        yield "tokens.known", (config.token_features,)
+        yield "tokens.linear.weight", (config.token_channels * size, config.vector_size)
+        yield "tokens.linear.bias", (config.token_channels * size,)
+        statics += config.token_channels
+    layers = [("code", classes, config.code_size)]
+    if config.secondary:
+        layers.insert(0, ("secondary", config.secondary, config.secondary_size))
+    for number, (name, outputs, output_size) in enumerate(layers):
+        yield f"{name}.weight", (statics, size, outputs * output_size)
+        if config.code_bias:
+            yield f"{name}.bias", (outputs, output_size)
+        if config.whiten_static and not number:
+            yield f"{name}.whitening", (statics, size, size)
+        statics, size = outputs, output_size
+    if config.windows and classes:
+        yield from _decoder_shapes(config, classes)
+
+
+def _decoder_shapes(config: TreeCapsConfig, classes: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the weights of the decoder, which answers do not depend on."""
+    hidden, longest = 64, 16
+    yield "decoder.first", (classes, config.code_size, hidden)
+    yield "decoder.bias", (hidden,)
+    yield "decoder.known", (config.windows, longest)
+    yield "decoder.second.weight", (config.windows + 1, hidden)
+    yield "decoder.second.bias", (config.windows + 1,)
+
+
+_TYPES: dict[str, Any] = {"tokens.known": np.int64, "decoder.known": np.int32}
+
+
+def _checked(name: str, array: Any, weight: str, shape: tuple[int, ...]) -> Any:
+    """Return an array, or raise ``ValueError`` if it is not what is wanted."""
+    dtype = np.dtype(_TYPES.get(weight, np.float32))
+    if array is None:
+        raise ValueError(f"{name} is missing")
+    if (array.shape, array.dtype) != (shape, dtype):
+        raise ValueError(
+            f"{name} has the shape {array.shape} of {array.dtype}, not {shape} of {dtype} as the"
+            " other files say"
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds values that are no numbers")
+    return array

@@ -1,0 +1,111 @@
+"""The engine in NumPy against the one on PyTorch."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from tests.conftest import EXAMPLES
+from tests.models.test_treecaps import CLASSES, VARIANTS, show
+from treecaps import load
+from treecaps.data.vocabulary import Vocabulary
+from treecaps.errors import UsageError
+from treecaps.inputs.base import Input
+from treecaps.models.ggnn import GGNNConfig
+from treecaps.models.light.engine import NumpyEngine
+from treecaps.models.torch_engine import TorchEngine
+from treecaps.models.treecaps import TreeCaps
+from treecaps.models.treecaps_config import TreeCapsConfig
+from treecaps.syntax.parse import parse_file
+from treecaps.syntax.tree import Tree
+
+
+def real_trees() -> list[Tree]:
+    return [parse_file(path) for path in EXAMPLES]
+
+
+def both(
+    config: TreeCapsConfig, trees: list[Tree], weights: tuple[float, ...] = (1.0,)
+) -> tuple[TorchEngine, NumpyEngine, Vocabulary]:
+    """Return engines of both kinds with the same weights, drawn at random."""
+    vocabulary = Vocabulary.of(trees, config.known_tokens)
+    members = []
+    for seed in range(len(weights)):
+        torch.manual_seed(seed)
+        network = TreeCaps(config, len(vocabulary), CLASSES, len(vocabulary.tokens))
+        for name, weight in network.named_parameters():
+            if "bias" in name or "gate" in name:  # these begin at zero, where errors do not show
+                torch.nn.init.normal_(weight, std=0.3)
+        show(network, trees, vocabulary)
+        inputs = network.read_trees(config, trees, vocabulary)
+        network.scale_weights(inputs)
+        members.append(network)
+    engine = TorchEngine(members, weights, CLASSES)
+    light = NumpyEngine.build(config, weights, vocabulary, CLASSES, engine.arrays())
+    return engine, light, vocabulary
+
+
+def assert_equal(engine: TorchEngine, light: NumpyEngine, inputs: Input, error: float) -> None:
+    expected, found = engine.scores(inputs), light.scores(inputs)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=error)
+    assert (np.argsort(-found) == np.argsort(-expected)).all()
+    np.testing.assert_allclose(light.embed(inputs), engine.embed(inputs), rtol=0, atol=error)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_scores_and_embeddings_are_equal(name: str) -> None:
+    """In twice the precision: it is open otherwise which of almost equal capsules are longest."""
+    trees, config = real_trees(), VARIANTS[name]
+    engine, _, vocabulary = both(config, trees)
+    for member in engine.members:
+        member.double()
+    light = NumpyEngine(config, (1.0,), CLASSES, engine.arrays())
+    assert_equal(engine, light, light.read_trees(trees, vocabulary), 1e-7)
+
+
+@pytest.mark.parametrize("weights", [(0.25, 0.75), (1.0, 0.0, 0.0)])
+@pytest.mark.parametrize("name", ["token capsules", "per channel, one", "log counts"])
+def test_ensembles_are_equal(name: str, weights: tuple[float, ...]) -> None:
+    engine, light, vocabulary = both(VARIANTS[name], real_trees(), weights)
+    inputs = light.read_trees(real_trees(), vocabulary)
+    assert_equal(engine, light, inputs, 1e-5)
+    assert light.scores(inputs).dtype == light.embed(inputs).dtype == np.float32
+
+
+@pytest.mark.parametrize("name", ["algorithms", "poj104"])
+def test_bundled_models_answer_the_same(name: str) -> None:
+    whole, light = load(name), load(name, engine=NumpyEngine.build)
+    inputs = light.read_trees(real_trees())
+    assert isinstance(whole.engine, TorchEngine)
+    assert isinstance(light.engine, NumpyEngine)
+    assert_equal(whole.engine, light.engine, inputs, 1e-5)
+    assert light.fingerprint() == whole.fingerprint()
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_it_knows_the_shapes_of_all_weights(name: str) -> None:
+    config, trees = VARIANTS[name], real_trees()[:3]
+    engine, _, vocabulary = both(config, trees)
+    arrays = dict(engine.arrays())
+    for weight, array in arrays.items():
+        others = {name: one for name, one in arrays.items() if name != weight}
+        for wrong in ({}, {weight: array[:0]}, {weight: array.astype(np.complex64)}):
+            with pytest.raises(ValueError, match=re.escape(weight)):
+                NumpyEngine.build(config, (1.0,), vocabulary, CLASSES, others | wrong)
+    with pytest.raises(ValueError, match="x does not belong there"):
+        NumpyEngine.build(config, (1.0,), vocabulary, CLASSES, {**arrays, "0.x": np.zeros(1)})
+
+
+def test_what_is_no_number_is_refused() -> None:
+    config, trees = VARIANTS["paper"], real_trees()[:3]
+    engine, _, vocabulary = both(config, trees)
+    arrays = dict(engine.arrays())
+    arrays["0.code.bias"] = arrays["0.code.bias"] * np.float32(np.nan)
+    with pytest.raises(ValueError, match=r"0\.code\.bias holds values that are no numbers"):
+        NumpyEngine.build(config, (1.0,), vocabulary, CLASSES, arrays)
+
+
+def test_other_architectures_need_pytorch() -> None:
+    with pytest.raises(UsageError, match="only models of the architecture treecaps"):
+        NumpyEngine.build(GGNNConfig(), (1.0,), Vocabulary.of(real_trees()[:1]), CLASSES, {})
