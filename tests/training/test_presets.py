@@ -150,7 +150,7 @@ def test_there_is_no_other_preset() -> None:
 
 
 def test_types_of_fields_are_found() -> None:
-    assert types_of(TrainingConfig)["batch_size"] is int
+    assert types_of(TrainingConfig)["learning_rate"] is float
     assert from_text(types_of(TrainingConfig)["patience"], "none") is None
 
 

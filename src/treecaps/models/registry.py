@@ -1,13 +1,15 @@
 """The registry of architectures: one decorator adds one."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from treecaps.errors import UsageError
 from treecaps.models.config import ModelConfig
-from treecaps.models.network import Model
 
-_Model = TypeVar("_Model", bound=type[Model])
+if TYPE_CHECKING:
+    from treecaps.models.network import Model
+
+_Model = TypeVar("_Model", bound="type[Model]")
 
 
 class Recommended(NamedTuple):
@@ -27,13 +29,18 @@ class Architecture(NamedTuple):
 
     Args:
         config: The dataclass of its hyperparameters.
-        model: The class of the model.
+        load: Returns the class of the model; this may take PyTorch.
         presets: Recommended hyperparameters by name; one is called ``default``.
     """
 
     config: type[ModelConfig]
-    model: type[Model]
+    load: "Callable[[], type[Model]]"
     presets: Mapping[str, Recommended]
+
+    @property
+    def model(self) -> "type[Model]":
+        """The class of the model."""
+        return self.load()
 
 
 RECOMMENDED_TRAINING: Mapping[str, Any] = {
@@ -45,8 +52,8 @@ RECOMMENDED_TRAINING: Mapping[str, Any] = {
 }
 """Settings of training that do well with most architectures."""
 
-ARCHITECTURES: dict[str, Architecture] = {}
-"""All architectures by name. Import it from ``treecaps.models.architectures``, which fills it."""
+REGISTERED: dict[str, Architecture] = {}
+"""The architectures that are loaded; ``treecaps.models.architectures`` knows the others too."""
 
 
 def register_architecture(name: str, **presets: Recommended) -> Callable[[_Model], _Model]:
@@ -59,15 +66,34 @@ def register_architecture(name: str, **presets: Recommended) -> Callable[[_Model
         name: What it is called.
         presets: Recommended hyperparameters; one is called ``default``.
     """
+    _check(name, presets)
+
+    def decorate(model: _Model) -> _Model:
+        register(name, lambda: model, presets)
+        return model
+
+    return decorate
+
+
+def register(
+    name: str, load: "Callable[[], type[Model]]", presets: Mapping[str, Recommended]
+) -> None:
+    """Add an architecture whose model is loaded when it is needed.
+
+    Args:
+        name: What it is called.
+        load: Returns the class of the model.
+        presets: Recommended hyperparameters; one is called ``default``.
+    """
+    REGISTERED[name] = Architecture(_check(name, presets), load, presets)
+
+
+def _check(name: str, presets: Mapping[str, Recommended]) -> type[ModelConfig]:
+    """Return the configuration of an architecture, or raise ``UsageError``."""
     if "default" not in presets:
         raise UsageError(f"the architecture {name} needs a preset called default")
     config = type(presets["default"].network)
-    for other, one in ARCHITECTURES.items():
+    for other, one in REGISTERED.items():
         if one.config is config and other != name:
             raise UsageError(f"{config.__name__} is the configuration of {other}; {name} needs one")
-
-    def register(model: _Model) -> _Model:
-        ARCHITECTURES[name] = Architecture(config, model, presets)
-        return model
-
-    return register
+    return config

@@ -18,7 +18,6 @@ from treecaps.inputs.distinct import Longs
 from treecaps.inputs.windows import WindowTensors
 from treecaps.inputs.windows_and_bags import WindowsAndBags, WindowsAndBagsTensors
 from treecaps.models.network import Network, NetworkOutput
-from treecaps.models.registry import Recommended, register_architecture
 from treecaps.models.treecaps_config import TreeCapsConfig
 from treecaps.nn.decoder import Decoder
 from treecaps.nn.dynamic_max_pooling import dynamic_max_pooling
@@ -100,68 +99,6 @@ class Routes(NamedTuple):
     scores: Floats
 
 
-@register_architecture(
-    "treecaps",
-    # Among the best on validation data, within noise.
-    default=Recommended(
-        TreeCapsConfig(
-            nodes="kinds+tokens",
-            vector_size=64,
-            hidden=(64, 64, 64, 64),
-            residual=True,
-            channels=64,
-            statics=1,
-            counts="log",
-            gated=True,
-            token_channels=32,
-            windows=1000,
-        ),
-        {
-            "epochs": None,
-            "learning_rate": 5e-3,
-            "cross_entropy_weight": 1.0,
-            "vectors": "random",
-            "window_dropout": None,
-            "token_capsule_dropout": None,
-            "rename_probability": 0.5,
-        },
-    ),
-    # Routes as printed; docs/paper.md has what the paper leaves open, and why it is read so.
-    paper=Recommended(
-        TreeCapsConfig(
-            window_depth=3,
-            capsule_size=None,
-            statics=2,
-            static_iterations=3,
-            per_channel=False,
-            convolution_init="standardized",
-            code_iterations=3,
-            code_bias=True,
-            code_std=0.1,
-            stop_gradients=True,
-            whiten_static=True,
-        ),
-        {"batch_size": None},
-    ),
-    # As the authors' code does it; docs/paper.md lists the differences.
-    published=Recommended(
-        TreeCapsConfig(
-            statics=20,
-            routed=25,
-            joint=True,
-            by_coordinate=True,
-            stop_routed=True,
-            squash_primary=False,
-            convolution_init="normal",
-            code_iterations=3,
-            code_bias=True,
-            code_std=0.01,
-            code_rate=1.0,
-            stop_gradients=True,
-        ),
-        {"epochs": 60, "batch_size": 1, "decay": "step", "vectors": "random"},
-    ),
-)
 class TreeCaps(Network):
     """The network of the paper.
 

@@ -1,12 +1,16 @@
 """What a TreeCaps network is made of."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from treecaps.errors import UsageError
 from treecaps.inputs.bags import Feature
 from treecaps.models.config import NetworkConfig
 from treecaps.models.options import option
+from treecaps.models.registry import Recommended, register
+
+if TYPE_CHECKING:
+    from treecaps.models.treecaps import TreeCaps
 
 
 @dataclass(frozen=True)
@@ -104,3 +108,73 @@ class TreeCapsConfig(NetworkConfig):
     def feature(self) -> Feature | None:
         """What is counted of programs beside their windows."""
         return "leaves" if self.token_channels and self.sees_names else None
+
+
+def _load() -> "type[TreeCaps]":
+    from treecaps.models.treecaps import TreeCaps
+
+    return TreeCaps
+
+
+PRESETS = {
+    # Among the best on validation data, within noise.
+    "default": Recommended(
+        TreeCapsConfig(
+            nodes="kinds+tokens",
+            vector_size=64,
+            hidden=(64, 64, 64, 64),
+            residual=True,
+            channels=64,
+            statics=1,
+            counts="log",
+            gated=True,
+            token_channels=32,
+            windows=1000,
+        ),
+        {
+            "epochs": None,
+            "learning_rate": 5e-3,
+            "cross_entropy_weight": 1.0,
+            "vectors": "random",
+            "window_dropout": None,
+            "token_capsule_dropout": None,
+            "rename_probability": 0.5,
+        },
+    ),
+    # Routes as printed; docs/paper.md has what the paper leaves open, and why it is read so.
+    "paper": Recommended(
+        TreeCapsConfig(
+            window_depth=3,
+            capsule_size=None,
+            statics=2,
+            static_iterations=3,
+            per_channel=False,
+            convolution_init="standardized",
+            code_iterations=3,
+            code_bias=True,
+            code_std=0.1,
+            stop_gradients=True,
+            whiten_static=True,
+        ),
+        {"batch_size": None},
+    ),
+    # As the authors' code does it; docs/paper.md lists the differences.
+    "published": Recommended(
+        TreeCapsConfig(
+            statics=20,
+            routed=25,
+            joint=True,
+            by_coordinate=True,
+            stop_routed=True,
+            squash_primary=False,
+            convolution_init="normal",
+            code_iterations=3,
+            code_bias=True,
+            code_std=0.01,
+            code_rate=1.0,
+            stop_gradients=True,
+        ),
+        {"epochs": 60, "batch_size": 1, "decay": "step", "vectors": "random"},
+    ),
+}
+register("treecaps", _load, PRESETS)

@@ -348,7 +348,8 @@ class CompiledCompetition(torch.autograd.Function):
         """Return the sums ``[S, D]``."""
         scaled, scale = total.detach() * _LOG2_E, torch.empty_like(times)
         rows = (units.contiguous(), times.contiguous(), scaled.contiguous(), copies.contiguous())
-        arrays = (*rows, *map(torch.tensor, bounds), scale)
+        starts = (torch.from_numpy(np.ascontiguousarray(one)) for one in bounds)
+        arrays = (*rows, *starts, scale)
         ctx.save_for_backward(*arrays)
         return _run(arrays, None)
 

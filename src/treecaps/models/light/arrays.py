@@ -7,15 +7,40 @@ from treecaps.inputs.base import Floats
 from treecaps.inputs.distinct import Longs
 
 _TINY = np.finfo(np.float32).tiny
+_SHORT = 32
+"""Up to so many rows, runs are summed many at a time; longer ones by a product each."""
 
 
-def sum_runs(values: Floats, offsets: Longs) -> Floats:
-    """Sum rows ``[n, ...]`` from each offset to the next, to ``[B, ...]``; no rows make 0."""
-    sums = np.zeros((len(offsets) - 1, *values.shape[1:]), values.dtype)
-    there = np.flatnonzero(np.diff(offsets))
-    if len(there):
-        sums[there] = np.add.reduceat(values, offsets[there], axis=0)
-    return sums
+def sum_runs(vectors: Floats, row: Longs, offsets: Longs, *weights: Floats) -> Floats:
+    """Sum rows of vectors from each offset to the next, with weights, once for each kind of them.
+
+    Args:
+        vectors: ``[N, V]``.
+        row: ``[M]``, the rows of the B runs, run after run.
+        offsets: ``[B + 1]``, where each run begins.
+        weights: ``[M]`` each, K in all.
+
+    Returns:
+        ``[B, K V]``; a run of none makes 0.
+    """
+    sizes, size = np.diff(offsets), vectors.shape[1]
+    sums = np.zeros((len(sizes), len(weights), size), vectors.dtype)
+    for run in np.flatnonzero(sizes > _SHORT):
+        run_rows = slice(offsets[run], offsets[run + 1])
+        np.matmul([one[run_rows] for one in weights], vectors[row[run_rows]], out=sums[run])
+    # Of short runs the first rows at once, then the second of those that have one, and so on.
+    short = np.flatnonzero((sizes > 0) & (sizes <= _SHORT))
+    short = short[np.argsort(-sizes[short], kind="stable")]
+    begins, here = offsets[short], np.zeros((len(weights), len(short), size), vectors.dtype)
+    for rank in range(sizes[short[0]] if len(short) else 0):
+        places = begins[: np.searchsorted(-sizes[short], -rank)] + rank
+        members = vectors[row[places]]
+        for total, one in zip(here, weights, strict=True):
+            weight = one[places]
+            if weight.any():
+                total[: len(places)] += members * weight[:, None]
+    sums[short] = here.swapaxes(0, 1)
+    return sums.reshape(len(sizes), -1)
 
 
 def softmax(values: Floats, axis: int) -> Floats:

@@ -77,9 +77,10 @@ class LightTreeCaps:
         vectors: Floats = self.weights["vectors"][symbols.kind]
         if "token_vectors" not in self.weights:
             return vectors
-        sums = sum_runs(self.weights["token_vectors"][symbols.token], symbols.offsets)
-        sizes = np.maximum(np.diff(symbols.offsets), 1).astype(np.float32)
-        return vectors + sums / sizes[:, None]
+        sizes = np.diff(symbols.offsets)
+        share = np.repeat(1 / np.maximum(sizes, 1), sizes).astype(vectors.dtype)
+        words = sum_runs(self.weights["token_vectors"], symbols.token, symbols.offsets, share)
+        return vectors + words
 
     def _convolve(
         self,
@@ -89,12 +90,8 @@ class LightTreeCaps:
         residual: bool = False,
     ) -> Floats:
         """Convolve every window once, ``[W, outputs]``."""
-        members = vectors[windows.member]
-        parts = [
-            sum_runs(members * one[:, None], windows.offsets)
-            for one in (windows.top, windows.left, windows.right)
-        ]
-        sums = np.concatenate(parts, 1)
+        weights = (windows.top, windows.left, windows.right)
+        sums = sum_runs(vectors, windows.member, windows.offsets, *weights)
         outputs = np.tanh(sums @ self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"])
         return outputs + sums[:, : outputs.shape[1]] if residual else outputs
 
@@ -112,7 +109,7 @@ class LightTreeCaps:
         capsules = squash(capsules, config.squash, 1).reshape(len(outputs), -1)
         weight = 1 + np.log(bags.count[there].astype(np.float32))
         ends: Longs = np.concatenate([[0], np.cumsum(there)])[bags.offsets]
-        sums = sum_runs(capsules[number] * weight[:, None], ends)
+        sums = sum_runs(capsules, number, ends, weight)
         sums = sums.reshape(-1, config.primary_size, config.token_channels)
         return squash(sums, config.squash, 1).swapaxes(1, 2)
 

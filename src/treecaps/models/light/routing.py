@@ -36,8 +36,8 @@ def make_static(
     alone = config.statics == 1 and config.per_channel and config.static_iterations > 0
     if alone and config.routed is None and not largest:
         # A single static capsule takes all there is.
-        flat = capsules.reshape(len(capsules), -1)[window] * weight[:, None]
-        sums = sum_runs(flat, offsets).reshape(-1, *capsules.shape[1:])
+        flat = sum_runs(capsules.reshape(len(capsules), -1), window, offsets, weight)
+        sums = flat.reshape(-1, *capsules.shape[1:])
         return squash(sums, config.squash, 1).swapaxes(1, 2)
     route = _route_largest if largest else _route
     programs = [
