@@ -148,7 +148,7 @@ def check_json(path: Path, command: str) -> None:
         assert 0 <= one["accuracy_blind"] <= 1
         assert "confusion" not in one
     assert rows["treecaps"]["network"]["code_size"] == 8
-    assert rows["treecaps"]["training"]["batch_size"] == 4
+    assert rows["treecaps"]["training"]["batch_size"] is None
     (joined,) = rows["treecaps-3"]["data"]["java-sort"]["seeds"]
     assert len(joined["weights"]) == 3
     assert sum(joined["weights"]) == pytest.approx(1)
