@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from treecaps.nn import top_k_routing
+from treecaps.nn import compilation, top_k_routing
 from treecaps.nn.compiled_routing import CompiledCompetition
 from treecaps.nn.top_k_routing import Competition, TopKRouting
 
@@ -96,7 +96,7 @@ def test_without_numba_pytorch_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = TopKRouting(4, routed=5, stop_gradient=True)
     arguments = (capsules, torch.arange(6), count, count, [0, 6])
     with_numba = layer(*arguments)
-    monkeypatch.setattr(top_k_routing, "_compiled", lambda: None)
+    monkeypatch.setattr(top_k_routing, "find_compiled", lambda _: None)
     monkeypatch.setattr(CompiledCompetition, "apply", None)
     torch.testing.assert_close(layer(*arguments), with_numba, rtol=1e-5, atol=1e-6)
 
@@ -112,7 +112,7 @@ def test_the_largest_are_those_that_pytorch_finds(
     count = torch.randint(1, 4, (40,)).to(dtype)
     arguments = (units, keys, count, [0, 25, 26, 26, 40], 7, 30)
     found = top_k_routing._choose(*arguments)
-    monkeypatch.setattr(top_k_routing, "_compiled", lambda: None)
+    monkeypatch.setattr(top_k_routing, "find_compiled", lambda _: None)
     for ours, theirs in zip(found, top_k_routing._choose(*arguments), strict=True):
         for one, other in zip(ours, theirs, strict=True):
             torch.testing.assert_close(one, other)
@@ -153,12 +153,12 @@ def test_where_numba_does_not_work_pytorch_does_it(monkeypatch: pytest.MonkeyPat
     def fail(name: str) -> None:
         raise RuntimeError(f"cannot cache {name}")
 
-    top_k_routing._compiled.cache_clear()
-    monkeypatch.setattr(top_k_routing, "import_module", fail)
+    compilation.find_compiled.cache_clear()
+    monkeypatch.setattr(compilation, "import_module", fail)
     try:
         capsules, count = torch.randn(6, 3, 2), torch.ones(6)
         layer = TopKRouting(4, routed=5, stop_gradient=True)
         assert layer(capsules, torch.arange(6), count, count, [0, 6]).isfinite().all()
-        assert top_k_routing._compiled() is None
+        assert compilation.find_compiled("compiled_routing") is None
     finally:
-        top_k_routing._compiled.cache_clear()
+        compilation.find_compiled.cache_clear()

@@ -4,62 +4,22 @@ PyTorch multiplies, exponentiates and adds up in passes of their own over millio
 a few rows at a time stay in the cache from the first product to the last sum.
 """
 
-import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any
 
 import numba
 import numpy as np
 import torch
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-_LOG2_E = math.log2(math.e)
+from treecaps.nn.numba_tools import LOG2_E, MATH, exp2, in_threads
+
 _ROWS = 8
 _TILE = 512
 _LINE = 16
 """Numbers in a line of the cache."""
-# Reordering sums would spoil the rounding in `_exp2`, so it is allowed in `_dot` alone.
-_MATH = {"contract", "nnan", "ninf", "nsz", "arcp", "afn"}
-# Added to a number below 2**22 and taken away again, it rounds; the low bits of the sum are the
-# rounded number.
-_ROUND = np.float32(3 << 22)
-# Of the series of 2**x; for |x| <= 1/2 it is right to 2e-7.
-_C = tuple(np.float32(np.log(2.0) ** k / np.prod(np.arange(1.0, k + 1))) for k in range(7))
-_C0, _C1, _C2, _C3, _C4, _C5, _C6 = _C
-
-
-@intrinsic
-def _add_exponent(context: Any, value: Any, rounded: Any) -> Any:
-    """Multiply a value by 2 to the power of what is in the low bits of ``rounded``."""
-
-    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
-        whole = ir.IntType(32)
-        value, power = (builder.bitcast(one, whole) for one in arguments)
-        shifted = builder.shl(power, ir.Constant(whole, 23))
-        return builder.bitcast(builder.add(value, shifted), ir.FloatType())
-
-    return types.float32(types.float32, types.float32), generate
-
-
-@numba.njit(inline="always")
-def _exp2(x: Any) -> Any:
-    """Return 2**x for |x| < 120."""
-    rounded = x + _ROUND
-    rest = x - (rounded - _ROUND)
-    value = _C6 * rest + _C5
-    value = value * rest + _C4
-    value = value * rest + _C3
-    value = value * rest + _C2
-    value = value * rest + _C1
-    value = value * rest + _C0
-    return _add_exponent(value, rounded)  # type: ignore[call-arg]  # Numba adds the context
 
 
 @numba.njit(nogil=True, cache=True)
@@ -156,7 +116,7 @@ def choose_largest(keys: Tensor, count: Tensor, bounds: list[int], most: int) ->
     def run(part: int) -> None:
         _find_largest(flat, times, programs, parts[part], parts[part + 1], place)
 
-    _in_threads(run)
+    in_threads(run)
     return place.reshape(len(place), most, *keys.shape[1:])
 
 
@@ -198,7 +158,7 @@ def _sum(values: Any) -> Any:
     return total
 
 
-@numba.njit(nogil=True, fastmath=_MATH, cache=True)
+@numba.njit(nogil=True, fastmath=MATH, cache=True)
 def _add_eight(
     total: Any, weights: Any, r: Any, s: Any, t: Any, u: Any, v: Any, w: Any, x: Any, y: Any
 ) -> None:
@@ -239,7 +199,7 @@ def _add_outer(sums: Any, weights: Any, rows: Any) -> None:
             )
 
 
-@numba.njit(nogil=True, fastmath=_MATH, cache=True)
+@numba.njit(nogil=True, fastmath=MATH, cache=True)
 def _subtract(row: Any, coupling: Any, copies: Any, mean: Any) -> None:
     for j in range(len(row)):
         row[j] -= mean * copies[j] * coupling[j]
@@ -249,17 +209,17 @@ def _subtract(row: Any, coupling: Any, copies: Any, mean: Any) -> None:
 # over it become straight code, and what is compiled can be kept on disk.
 
 
-@numba.njit(nogil=True, fastmath=_MATH, cache=True)
+@numba.njit(nogil=True, fastmath=MATH, cache=True)
 def _couple(unit: Any, total: Any, row: Any, like: Any) -> None:
     """Write exp(u V_j) for all j."""
     for j in range(len(row)):
         product = unit[0] * total[0, j]
         for d in range(1, len(like)):
             product += unit[d] * total[d, j]
-        row[j] = _exp2(product)
+        row[j] = exp2(product)
 
 
-@numba.njit(nogil=True, fastmath=_MATH, cache=True)
+@numba.njit(nogil=True, fastmath=MATH, cache=True)
 def _pull(unit: Any, gradient: Any, coupling: Any, row: Any, like: Any) -> None:
     """Write the products of u and the gradients of all j, times the coupling."""
     for j in range(len(row)):
@@ -346,7 +306,7 @@ class CompiledCompetition(torch.autograd.Function):
         bounds: tuple[NDArray[np.int64], NDArray[np.int64]],
     ) -> Tensor:
         """Return the sums ``[S, D]``."""
-        scaled, scale = total.detach() * _LOG2_E, torch.empty_like(times)
+        scaled, scale = total.detach() * LOG2_E, torch.empty_like(times)
         rows = (units.contiguous(), times.contiguous(), scaled.contiguous(), copies.contiguous())
         starts = (torch.from_numpy(np.ascontiguousarray(one)) for one in bounds)
         arrays = (*rows, *starts, scale)
@@ -377,18 +337,5 @@ def _run(tensors: tuple[Tensor, ...], gradient: Tensor | None) -> Tensor:
     def run(part: int) -> None:
         kernel(*arrays, *others, parts[part], parts[part + 1], sums[part])
 
-    _in_threads(run)
+    in_threads(run)
     return torch.from_numpy(sums.sum(0))
-
-
-def _in_threads(run: Callable[[int], None]) -> None:
-    """Call with the number of each thread, all at the same time."""
-    waiting = [_pool().submit(run, part) for part in range(1, torch.get_num_threads())]
-    run(0)
-    for one in waiting:
-        one.result()
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(thread_name_prefix="routing")

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from treecaps.nn.compilation import find_compiled, is_plain
 from treecaps.nn.squash import SquashForm, squash
 
 # Numbers worked on at a time: few enough to stay in the cache, and to bound memory.
@@ -129,13 +130,15 @@ def route(
     Returns:
         ``[B, a - 1, D, C]``, the sums over m_i beta_ij u_i of all static capsules but the first.
     """
-    sums: Tensor = _Route.apply(  # type: ignore[no-untyped-call]
-        capsules, weights, differences, present, window, bounds
-    )
+    function: Any = Route
+    plain = is_plain(capsules) and capsules.dtype == torch.float32
+    if plain and (compiled := find_compiled("compiled_channels")):
+        function = compiled.CompiledRoute
+    sums: Tensor = function.apply(capsules, weights, differences, present, window, bounds)
     return sums
 
 
-class _Route(torch.autograd.Function):
+class Route(torch.autograd.Function):
     """One round of routing: the sums over m_i beta_ij u_i of all static capsules but the first.
 
     beta_i is the softmax over 0 and the products of u_i with the differences V_j - V_1. Works
@@ -154,6 +157,7 @@ class _Route(torch.autograd.Function):
         window: Tensor,
         bounds: list[int],
     ) -> Tensor:
+        """Return the sums ``[B, a - 1, D, C]``."""
         ctx.save_for_backward(capsules, weights, differences, present, window)
         ctx.bounds = bounds
         sums = torch.zeros_like(differences)
@@ -167,6 +171,7 @@ class _Route(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of the capsules, the weights and the differences."""
         (gradient,) = gradients
         capsules, weights, differences, present, window = ctx.saved_tensors
         for_capsules = torch.zeros_like(capsules)

@@ -2,10 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from functools import cache
-from importlib import import_module
 from itertools import pairwise
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from treecaps.nn.compilation import find_compiled, is_plain
 from treecaps.nn.squash import SquashForm, squash
 
+_COMPILED = "compiled_routing"
 # Numbers worked on at a time: few enough to stay in the cache, and to bound memory.
 _BLOCK = 1 << 18
 _FEW = 256
@@ -151,7 +150,7 @@ def _choose(
     nodes = [int(count[begin:end].sum()) for begin, end in pairwise(bounds)]
     routed = max(nodes) if routed is None else routed
     most = max(statics, routed)
-    compiled = _compiled() if _is_plain(units) and most <= _FEW else None
+    compiled = find_compiled(_COMPILED) if is_plain(units) and most <= _FEW else None
     if compiled is None:
         place = units.new_full((len(nodes), most, *keys.shape[1:]), -1, dtype=torch.long)
         for program, (begin, end) in enumerate(pairwise(bounds)):
@@ -203,24 +202,11 @@ def _places(keys: Tensor, count: Tensor, most: int) -> Tensor:
 def _compete(units: Tensor, times: Tensor, total: Tensor, copies: Tensor, bounds: Bounds) -> Tensor:
     """Return the sums of one round, compiled where that is possible."""
     function: Any = Competition
-    plain = _is_plain(units) and units.dtype == torch.float32 and not units.requires_grad
-    if plain and _largest_product(units, total) <= _SAFE and (compiled := _compiled()):
+    plain = is_plain(units) and units.dtype == torch.float32 and not units.requires_grad
+    if plain and _largest_product(units, total) <= _SAFE and (compiled := find_compiled(_COMPILED)):
         function = compiled.CompiledCompetition
     sums: Tensor = function.apply(units, times, total, copies, bounds)
     return sums
-
-
-def _is_plain(units: Tensor) -> bool:
-    return units.device.type == "cpu" and units.dtype in {torch.float32, torch.float64}
-
-
-@cache
-def _compiled() -> ModuleType | None:
-    """Return what Numba compiles, or nothing where it is missing or does not work."""
-    try:
-        return import_module("treecaps.nn.compiled_routing")
-    except (ImportError, RuntimeError):
-        return None
 
 
 class Competition(torch.autograd.Function):
