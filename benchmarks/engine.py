@@ -15,6 +15,7 @@ What the naive side prepares (who is in whose window) is not counted; what the e
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -225,6 +226,10 @@ def measure_epoch(corpus: Corpus, preset: str) -> dict[str, Any]:
 
 
 def main() -> None:
+    if "GOMP_SPINCOUNT" not in os.environ:
+        # As the command line has it; it must be set before PyTorch is loaded.
+        os.environ["GOMP_SPINCOUNT"] = "10000"
+        os.execv(sys.executable, [sys.executable, *sys.argv])
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--frontend", default="tree-sitter")

@@ -27,8 +27,8 @@ _BUILT_IN = {
     "dtbcnn": "dtbcnn",
     "bi-dtbcnn": "bi_dtbcnn",
     "capsgnn": "capsgnn",
-    "svm-windows": "linear",
     "svm-tokens": "linear",
+    "svm-windows": "linear",
 }
 """The modules that define architectures; importing one registers its model."""
 
