@@ -48,7 +48,6 @@ WORDS = (
 PAPER = (
     ("java-sort", "srcml", "92.11"),
     ("python-algorithms", "ast", "100.00"),
-    ("poj104", "srcml", "87.95"),
 )
 """Data of the paper, with its front ends and what it prints for TreeCaps."""
 SIDES = ("as is", "blind")
@@ -116,11 +115,11 @@ def presets() -> str:
     for data, frontend, printed in PAPER:
         for preset in ("paper", "published"):
             name = f"accuracy-{data}-{frontend}-{preset}"
-            learned, epochs = "-", "-"
             if found := load(name):
                 learned = f"{100 * mean(found['train_accuracy']):.1f}"
                 epochs = str(len(found["curves"]["loss"]))
-            rows.append([data, frontend, f"`{preset}`", percent(name), printed, learned, epochs])
+                row = [data, frontend, f"`{preset}`", percent(name), printed, learned, epochs]
+                rows.append(row)
     header = ("data", "front end", "preset", "accuracy", "in the paper")
     return table((*header, "of its training programs", "epochs"), rows)
 

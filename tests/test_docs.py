@@ -1,15 +1,20 @@
 """Examples of the documentation run, and its figures are those of the result files."""
 
 import importlib
+import json
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from statistics import mean
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from tests.conftest import ROOT
+from treecaps.rendering.reproduction import to_markdown
+from treecaps.reproduction.plan import TABLES
 
 
 def test_the_first_example_of_a_network_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,3 +104,18 @@ def test_a_figure_is_looked_up(tables: ModuleType, monkeypatch: pytest.MonkeyPat
     ):
         with pytest.raises(SystemExit):
             values.fill_in_figures(wrong)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs/reproduction").glob("*.json")), ids=str)
+def test_reproduction_pages_are_those_of_their_files(path: Path) -> None:
+    behind = json.loads(path.read_text(encoding="utf-8"))
+    results = {
+        (row["name"], column): found["seeds"]
+        for row in behind["rows"]
+        for column, found in row["data"].items()
+    }
+    page = to_markdown(TABLES[path.stem], results, behind["notes"], path.stem)
+    assert path.with_suffix(".md").read_text(encoding="utf-8") == page
+    html = path.with_suffix(".html").read_text(encoding="utf-8")
+    for seeds in results.values():
+        assert f"{100 * mean(one['accuracy'] for one in seeds):.2f}" in html
