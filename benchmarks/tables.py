@@ -126,13 +126,16 @@ def presets() -> str:
 
 def routing() -> str:
     found: dict[str, Any] = load("routing").get("data", {})
-    by_setting: dict[tuple[str, ...], list[str]] = {}
-    for data in found.values():
-        for row in data["settings"]:
+    by_setting: dict[tuple[str, ...], dict[str, str]] = {}
+    for data, parts in found.items():
+        for row in parts["settings"]:
             setting = tuple(str(row[name]) for name in ("a", "r", "t"))
             pair = [spread(row[f"accuracy{side}"], 1, 100) for side in ("", "_blind")]
-            by_setting.setdefault(setting, []).append(" / ".join(pair))
-    rows = [[*setting, *texts] for setting, texts in by_setting.items()]
+            by_setting.setdefault(setting, {})[data] = " / ".join(pair)
+    rows = [
+        [*setting, *(texts.get(data, "-") for data in found)]
+        for setting, texts in by_setting.items()
+    ]
     return table(("a", "r", "t", *found), rows)
 
 

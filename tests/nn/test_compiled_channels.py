@@ -1,5 +1,6 @@
 """The compiled round of routing against the one in PyTorch, in twice the precision."""
 
+import math
 from typing import Any
 
 import pytest
@@ -53,18 +54,38 @@ def test_it_equals_the_one_in_pytorch(
         torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-5)
 
 
-def test_large_products_give_one_capsule_all() -> None:
-    capsules, differences = torch.ones(1, 1, 2), torch.tensor([[[[500.0, -500.0]]]])
-    there = torch.ones(1, 1, dtype=torch.bool)
-    sums = CompiledRoute.apply(  # type: ignore[no-untyped-call]
+@pytest.mark.parametrize("function", [CompiledRoute, Route])
+def test_large_products_do_not_overflow(function: type[torch.autograd.Function]) -> None:
+    """Of two static capsules beside the first, in three channels."""
+    capsules = torch.ones(1, 1, 3)
+    differences = torch.tensor([[[[500.0, -500.0, 90.0]], [[499.0, -600.0, 75.0]]]])
+    there = torch.ones(1, 2, dtype=torch.bool)
+    sums = function.apply(  # type: ignore[no-untyped-call]
         capsules, torch.ones(1, 1), differences, there, torch.zeros(1, dtype=torch.long), [0, 1]
     )
-    torch.testing.assert_close(sums, torch.tensor([[[[1.0, 0.0]]]]))
+    share = 1 / (1 + math.exp(-1))
+    expected = torch.tensor([[[[share, 0.0, 1.0]], [[1 - share, 0.0, 0.0]]]])
+    torch.testing.assert_close(sums, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("dtype", "compiled"), [(torch.float32, True), (torch.float64, False)])
+@pytest.mark.parametrize("function", [CompiledRoute, Route])
+def test_what_is_no_number_stays_none(function: type[torch.autograd.Function]) -> None:
+    capsules = torch.full((1, 1, 2), torch.nan, requires_grad=True)
+    there = torch.ones(1, 1, dtype=torch.bool)
+    window = torch.zeros(1, dtype=torch.long)
+    sums = function.apply(  # type: ignore[no-untyped-call]
+        capsules, torch.ones(1, 1), torch.ones(1, 1, 1, 2), there, window, [0, 1]
+    )
+    assert sums.isnan().all()
+    assert torch.autograd.grad(sums.sum(), capsules)[0].isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size", "compiled"),
+    [(torch.float32, 3, True), (torch.float64, 3, False), (torch.float32, 1024, False)],
+)
 def test_it_is_taken_where_it_can_be(
-    dtype: torch.dtype, compiled: bool, monkeypatch: pytest.MonkeyPatch
+    dtype: torch.dtype, size: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[Any] = []
     real: Any = CompiledRoute.apply
@@ -74,8 +95,8 @@ def test_it_is_taken_where_it_can_be(
         return real(*arguments)
 
     monkeypatch.setattr(CompiledRoute, "apply", apply)
-    capsules, ones = torch.randn(2, 3, 4, dtype=dtype), torch.ones(2, 1, dtype=dtype)
-    differences, there = torch.randn(1, 1, 3, 4, dtype=dtype), torch.ones(1, 1, dtype=torch.bool)
+    capsules, ones = torch.randn(2, size, 4, dtype=dtype), torch.ones(2, 1, dtype=dtype)
+    differences, there = torch.randn(1, 1, size, 4, dtype=dtype), torch.ones(1, 1, dtype=torch.bool)
     arguments = (capsules, ones, differences, there, torch.arange(2), [0, 2])
     found = routing_engine.route(*arguments)
     assert bool(calls) is compiled

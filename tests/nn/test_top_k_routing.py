@@ -86,11 +86,16 @@ def test_equal_rows_are_routed_once() -> None:
 
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_batch_equals_its_programs_one_by_one(joint: bool, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_batch_equals_its_programs_one_by_one(
+    joint: bool, dtype: torch.dtype, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not compiled:
+        monkeypatch.setattr(top_k_routing, "find_compiled", lambda _: None)
     torch.manual_seed(0)
     capsules = torch.randn(12, SIZE, CHANNELS, dtype=dtype, requires_grad=True)
     bounds = [0, 5, 6, 6, 9, 12]
-    count = torch.tensor([2, 1, 1, 4, 1, 1, 1, 3, 1, 0, 0, 0], dtype=dtype)
+    count = torch.tensor([2, 1, 1, 0, 1, 1, 1, 3, 1, 0, 0, 0], dtype=dtype)
     window = torch.randperm(12)
     layer = TopKRouting(4, routed=6, by_coordinate=True, joint=joint, stop_gradient=True)
     together = layer(capsules, window, count, count, bounds)
@@ -107,6 +112,10 @@ def test_a_batch_equals_its_programs_one_by_one(joint: bool, dtype: torch.dtype)
     )
     torch.testing.assert_close(ours, theirs)
     assert not together[[2, 4]].any()  # programs without nodes
+    nothing = capsules[:0], window[:0], count[:0], count[:0]
+    assert not layer(*nothing, [0, 0]).any()
+    assert len(layer(*nothing, [0])) == 0
+    assert len(TopKRouting(2)(*nothing, [0])) == 0
 
 
 def test_all_channels_together_take_programs_without_capsules() -> None:

@@ -43,6 +43,23 @@ def test_its_steps_are_those_of_pytorch(decay: float) -> None:
             torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
 
 
+def test_a_closure_is_called_before_the_step() -> None:
+    weight = torch.nn.Parameter(torch.ones(2))
+    optimizer = RAdam([{"params": [weight]}])
+    rates = []
+
+    def closure() -> float:
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.zero_grad()
+        loss = weight.sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.item()
+
+    assert optimizer.step(closure) == 2
+    assert rates == [1e-3]
+    assert (weight < 1).all()
+
+
 def test_it_goes_on_from_a_saved_state() -> None:
     whole, _ = descend(RAdam, range(12))
     weights, state = descend(RAdam, range(7))

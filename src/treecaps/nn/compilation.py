@@ -7,6 +7,9 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+LARGEST_SIZE = 64
+"""Of a capsule: loops over its numbers become straight code; larger ones take long to compile."""
+
 
 @cache
 def find_compiled(name: str) -> ModuleType | None:

@@ -17,8 +17,8 @@ from torch.autograd.function import once_differentiable
 from treecaps.nn.numba_tools import LOG2_E, MATH, exp2, in_threads
 
 _LOG2_E = np.float32(LOG2_E)
-_LARGEST = np.float32(100)
-"""Of an exponent: beyond it, one capsule takes all."""
+_LEAST = np.float32(-120)
+"""Of an exponent: the power is as good as nothing, and its bits are still right."""
 
 Array = NDArray[Any]
 
@@ -27,17 +27,26 @@ Array = NDArray[Any]
 
 
 @numba.njit(nogil=True, fastmath=MATH, cache=True)
-def _agree(unit: Any, difference: Any, row: Any, total: Any, like: Any) -> None:
-    """Write the exponentials of the products of two capsules of each channel; add them up."""
+def _multiply(unit: Any, difference: Any, row: Any, largest: Any, like: Any) -> None:
+    """Write the products of two capsules of each channel, and keep the largest of all."""
     for c in range(len(row)):
         product = unit[0, c] * difference[0, c]
         for d in range(1, len(like)):
             product += unit[d, c] * difference[d, c]
-        row[c] = exp2(min(max(product * _LOG2_E, -_LARGEST), _LARGEST))
-        total[c] += row[c]
+        row[c] = product * _LOG2_E
+    for c in range(len(row)):
+        largest[c] = max(largest[c], row[c])
 
 
 @numba.njit(nogil=True, fastmath=MATH, cache=True)
+def _exponentiate(row: Any, largest: Any, total: Any) -> None:
+    """Take 2 to the power of a row, less the largest, and add it up."""
+    for c in range(len(row)):
+        row[c] = exp2(max(row[c] - largest[c], _LEAST))
+        total[c] += row[c]
+
+
+@numba.njit(nogil=True, fastmath=MATH, cache=True, error_model="numpy")
 def _divide(row: Any, total: Any, weight: Any) -> None:
     for c in range(len(row)):
         row[c] = row[c] * weight[c] / total[c]
@@ -51,7 +60,7 @@ def _add(sums: Any, coupling: Any, unit: Any) -> None:
             sums[d, c] += coupling[c] * unit[d, c]
 
 
-@numba.njit(nogil=True, fastmath=MATH, cache=True)
+@numba.njit(nogil=True, fastmath=MATH, cache=True, error_model="numpy")
 def _pull(
     unit: Any, gradient: Any, coupling: Any, total: Any, row: Any, mean: Any, like: Any
 ) -> None:
@@ -92,14 +101,21 @@ def _route(
     """
     others, channels = differences.shape[1], differences.shape[3]
     coupling = np.zeros((others, channels), np.float32)
-    pull, total, mean = np.zeros_like(coupling), coupling[0].copy(), coupling[0].copy()
+    pull = np.zeros_like(coupling)
+    first, largest, total, mean = np.zeros((4, channels), np.float32)
     for program in range(len(bounds) - 1):
         for p in range(bounds[program], bounds[program + 1]):
             unit = capsules[window[p]]
-            total[:] = 1
+            largest[:] = 0  # the product of the first static capsule with its difference
             for j in range(others):
                 if present[program, j]:
-                    _agree(unit, differences[program, j], coupling[j], total, like)
+                    _multiply(unit, differences[program, j], coupling[j], largest, like)
+            total[:] = 0
+            first[:] = 0
+            _exponentiate(first, largest, total)
+            for j in range(others):
+                if present[program, j]:
+                    _exponentiate(coupling[j], largest, total)
             if gradient is None:
                 for j in range(others):
                     if present[program, j]:
@@ -197,7 +213,7 @@ def _run(
         first, second, third = map(torch.from_numpy, results)
         found[part] = (first, second, third)
 
-    in_threads(run)
+    in_threads(run, threads)
     if threads == 1:
         return found[0]
     sums, for_capsules, for_weights = (torch.cat(one, -1) for one in zip(*found, strict=True))

@@ -111,12 +111,13 @@ def choose_largest(keys: Tensor, count: Tensor, bounds: list[int], most: int) ->
     flat, times = keys.flatten(1).numpy(), count.numpy().astype(np.int64)
     programs, columns = np.array(bounds), flat.shape[1]
     place = np.full((len(bounds) - 1, most, columns), -1)
-    parts = np.linspace(0, columns, torch.get_num_threads() + 1).astype(np.int64)
+    threads = torch.get_num_threads()
+    parts = np.linspace(0, columns, threads + 1).astype(np.int64)
 
     def run(part: int) -> None:
         _find_largest(flat, times, programs, parts[part], parts[part + 1], place)
 
-    in_threads(run)
+    in_threads(run, threads)
     return place.reshape(len(place), most, *keys.shape[1:])
 
 
@@ -293,7 +294,7 @@ class CompiledCompetition(torch.autograd.Function):
     """One round of routing of rows u with multiplicities m to rows V with multiplicities n.
 
     The same as ``top_k_routing.Competition``, for 32 bits, on the CPU, without a gradient for u,
-    and for products below 80.
+    for products up to 60 and capsules of up to 64 numbers.
     """
 
     @staticmethod
@@ -337,5 +338,5 @@ def _run(tensors: tuple[Tensor, ...], gradient: Tensor | None) -> Tensor:
     def run(part: int) -> None:
         kernel(*arrays, *others, parts[part], parts[part + 1], sums[part])
 
-    in_threads(run)
+    in_threads(run, threads)
     return torch.from_numpy(sums.sum(0))

@@ -1,6 +1,11 @@
-"""What compiled layers share: an exponential that becomes vector instructions, and threads."""
+"""What compiled layers share: an exponential that becomes vector instructions, and threads.
+
+Numba keeps what it compiled on disk, by the date of the file of the outermost function. After a
+change here, change the date of those that use it too.
+"""
 
 import math
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -8,7 +13,6 @@ from typing import Any
 
 import numba
 import numpy as np
-import torch
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -52,9 +56,9 @@ def exp2(x: Any) -> Any:
     return _add_exponent(value, rounded)  # type: ignore[call-arg]  # Numba adds the context
 
 
-def in_threads(run: Callable[[int], None]) -> None:
+def in_threads(run: Callable[[int], None], threads: int) -> None:
     """Call with the number of each thread, all at the same time."""
-    waiting = [_pool().submit(run, part) for part in range(1, torch.get_num_threads())]
+    waiting = [_pool().submit(run, part) for part in range(1, threads)]
     run(0)
     for one in waiting:
         one.result()
@@ -63,3 +67,7 @@ def in_threads(run: Callable[[int], None]) -> None:
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="routing")
+
+
+# A forked process has no threads but its own.
+os.register_at_fork(after_in_child=_pool.cache_clear)

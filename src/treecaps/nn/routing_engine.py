@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from treecaps.nn.compilation import find_compiled, is_plain
+from treecaps.nn.compilation import LARGEST_SIZE, find_compiled, is_plain
 from treecaps.nn.squash import SquashForm, squash
 
 # Numbers worked on at a time: few enough to stay in the cache, and to bound memory.
@@ -132,7 +132,8 @@ def route(
     """
     function: Any = Route
     plain = is_plain(capsules) and capsules.dtype == torch.float32
-    if plain and (compiled := find_compiled("compiled_channels")):
+    small = capsules.shape[1] <= LARGEST_SIZE
+    if plain and small and (compiled := find_compiled("compiled_channels")):
         function = compiled.CompiledRoute
     sums: Tensor = function.apply(capsules, weights, differences, present, window, bounds)
     return sums
@@ -143,8 +144,7 @@ class Route(torch.autograd.Function):
 
     beta_i is the softmax over 0 and the products of u_i with the differences V_j - V_1. Works
     through one chunk of the programs at a time, so that what it touches stays in the cache, and
-    computes the coefficients again for the gradient instead of keeping them. All products are at
-    most 2 r in size, so the softmax needs no care for overflow.
+    computes the coefficients again for the gradient instead of keeping them.
     """
 
     @staticmethod
@@ -276,7 +276,7 @@ class _RouteTogether(torch.autograd.Function):
             right += [for_sums, total]
             gradient = for_total
         for_units = None
-        if ctx.needs_input_grad[1]:
+        if ctx.needs_input_grad[1] and left:
             for_units = torch.bmm(torch.cat(left, 1).mT, torch.cat(right, 1))
         return gradient, for_units, for_weight.squeeze(1), None, None, None
 
@@ -284,11 +284,13 @@ class _RouteTogether(torch.autograd.Function):
 def _coupling(units: Tensor, differences: Tensor, present: Tensor, chunk: _Chunk) -> Tensor:
     """Return beta of all static capsules but the first, ``[n, a - 1, C]``."""
     target = differences[chunk.programs].index_select(0, chunk.owner)
-    coupling = products(units, target).exp_()
+    agreement = products(units, target)
     there = present[chunk.programs]
     if not there.all():
-        coupling *= there[chunk.owner].unsqueeze(2)
-    return coupling.div_(1 + coupling.sum(1, keepdim=True))
+        agreement.masked_fill_(~there[chunk.owner].unsqueeze(2), -torch.inf)
+    largest = agreement.amax(1, keepdim=True).clamp_(min=0)
+    coupling = agreement.sub_(largest).exp_()
+    return coupling.div_(largest.neg_().exp_() + coupling.sum(1, keepdim=True))
 
 
 def products(units: Tensor, values: Tensor) -> Tensor:

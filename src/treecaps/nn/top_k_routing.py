@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from treecaps.nn.compilation import find_compiled, is_plain
+from treecaps.nn.compilation import LARGEST_SIZE, find_compiled, is_plain
 from treecaps.nn.squash import SquashForm, squash
 
 _COMPILED = "compiled_routing"
@@ -148,16 +148,16 @@ def _choose(
         routed: b, or all.
     """
     nodes = [int(count[begin:end].sum()) for begin, end in pairwise(bounds)]
-    routed = max(nodes) if routed is None else routed
+    routed = max(nodes, default=0) if routed is None else routed
     most = max(statics, routed)
     compiled = find_compiled(_COMPILED) if is_plain(units) and most <= _FEW else None
     if compiled is None:
         place = units.new_full((len(nodes), most, *keys.shape[1:]), -1, dtype=torch.long)
         for program, (begin, end) in enumerate(pairwise(bounds)):
-            there = min(most, nodes[program])
-            if there:
-                found = _places(keys[begin:end], count[begin:end], there)
-                place[program, :there] = begin + found
+            there = begin + count[begin:end].nonzero().squeeze(1)
+            if len(there):
+                found = _places(keys[there], count[there], min(most, nodes[program]))
+                place[program, : len(found)] = there[found]
         return _distinct_rows(units, place[:, :statics]), _distinct_rows(units, place[:, :routed])
     places, flat = compiled.choose_largest(keys, count, bounds, most), units.flatten()
 
@@ -180,9 +180,9 @@ def _distinct_rows(units: Tensor, place: Tensor) -> Rows:
     fresh = torch.ones_like(there)
     fresh[:, :, 1:] = (place[:, :, 1:] != place[:, :, :-1]).any(3)
     fresh &= there
-    channel = torch.arange(place.shape[1], device=place.device).view(1, -1, 1, 1)
+    channel = fresh.nonzero()[:, 1:2]
     coordinate = torch.arange(units.shape[1], device=place.device)
-    rows = units[place, coordinate, channel][fresh]
+    rows = units[place[fresh], coordinate, channel]  # [R, D]
     number = (fresh.flatten().cumsum(0) - 1).view_as(fresh)
     times = torch.bincount(number[there], minlength=len(rows)).to(units.dtype)
     begins = nn.functional.pad(fresh.sum(2).flatten().cumsum(0), (1, 0)).numpy(force=True)
@@ -203,6 +203,7 @@ def _compete(units: Tensor, times: Tensor, total: Tensor, copies: Tensor, bounds
     """Return the sums of one round, compiled where that is possible."""
     function: Any = Competition
     plain = is_plain(units) and units.dtype == torch.float32 and not units.requires_grad
+    plain = plain and units.shape[1] <= LARGEST_SIZE
     if plain and _largest_product(units, total) <= _SAFE and (compiled := find_compiled(_COMPILED)):
         function = compiled.CompiledCompetition
     sums: Tensor = function.apply(units, times, total, copies, bounds)

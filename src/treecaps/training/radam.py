@@ -45,6 +45,10 @@ class RAdam(torch.optim.AdamW):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Take a step."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
         asked = [
             {name: group[name] for name in ("lr", "eps", "weight_decay")}
             for group in self.param_groups
@@ -55,7 +59,7 @@ class RAdam(torch.optim.AdamW):
             group["eps"] = eps
             group["weight_decay"] /= scale
         try:
-            loss: float | None = super().step(closure)
+            super().step()
         finally:
             for group, values in zip(self.param_groups, asked, strict=True):
                 group.update(values)

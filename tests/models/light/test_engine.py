@@ -1,6 +1,8 @@
 """The engine in NumPy against the one on PyTorch."""
 
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from treecaps.models.light.engine import NumpyEngine
 from treecaps.models.torch_engine import TorchEngine
 from treecaps.models.treecaps import TreeCaps
 from treecaps.models.treecaps_config import TreeCapsConfig
-from treecaps.syntax.parse import parse_file
+from treecaps.syntax.parse import parse_code, parse_file
 from treecaps.syntax.tree import Tree
 
 
@@ -104,6 +106,29 @@ def test_what_is_no_number_is_refused() -> None:
     arrays["0.code.bias"] = arrays["0.code.bias"] * np.float32(np.nan)
     with pytest.raises(ValueError, match=r"0\.code\.bias holds values that are no numbers"):
         NumpyEngine.build(config, (1.0,), vocabulary, CLASSES, arrays)
+
+
+def test_programs_without_known_tokens_are_classified() -> None:
+    whole, light = load("algorithms"), load("algorithms", engine=NumpyEngine.build)
+    trees = [parse_code("", "python"), parse_code("x", "python")]
+    for some in (trees, trees[:1]):
+        inputs = light.read_trees(some)
+        np.testing.assert_allclose(light.scores(inputs), whole.scores(inputs), atol=1e-5)
+
+
+def test_it_runs_without_pytorch() -> None:
+    script = """
+import sys
+sys.modules["torch"] = None
+from treecaps import load, parse_code
+from treecaps.models.light.engine import NumpyEngine
+model = load("algorithms", engine=NumpyEngine.build)
+print(model.scores(model.read_trees([parse_code("def f(x): return x", "python")])).shape)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "(1, 75)\n"
 
 
 def test_other_architectures_need_pytorch() -> None:

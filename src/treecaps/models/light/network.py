@@ -106,7 +106,7 @@ class LightTreeCaps:
         outputs = vectors @ self.weights["tokens.linear.weight"].T
         outputs = np.tanh(outputs + self.weights["tokens.linear.bias"])
         capsules = outputs.reshape(-1, config.primary_size, config.token_channels)
-        capsules = squash(capsules, config.squash, 1).reshape(len(outputs), -1)
+        capsules = squash(capsules, config.squash, 1).reshape(outputs.shape)
         weight = 1 + np.log(bags.count[there].astype(np.float32))
         ends: Longs = np.concatenate([[0], np.cumsum(there)])[bags.offsets]
         sums = sum_runs(capsules, number, ends, weight)
