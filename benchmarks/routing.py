@@ -136,6 +136,8 @@ def draw(data: dict[str, Any], path: Path) -> None:
         axes.set_xlabel("epoch", fontsize=8)
         axes.tick_params(labelsize=8)
         axes.grid(color="#e3e3e3", linewidth=0.5)
+    for axes in panels[len(data) :]:
+        axes.set_visible(False)
     panels[0].legend(fontsize=7)
     write_picture(figure, path)
 
