@@ -132,7 +132,9 @@ def test_all_workers_busy_for_long_means_stuck() -> None:
         time.sleep(0.3)
         assert not some.is_stuck(0.1)
         other = some.submit(("hang", 0))
-        time.sleep(0.2)
+        patience = time.monotonic() + 5  # a busy machine takes its time to start a worker
+        while not some.is_stuck(0.1) and time.monotonic() < patience:
+            time.sleep(0.02)
         assert some.is_stuck(0.1)
         assert not some.is_stuck(10)
         one.exception()
