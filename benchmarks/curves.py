@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from treecaps.rendering.pictures import check_picture, write_picture
@@ -27,12 +28,17 @@ def draw(results: list[dict[str, Any]], path: Path) -> None:
         for result in results:
             values = result["curves"][key]
             axes.plot(range(1, len(values) + 1), values, label=name_of(result), linewidth=1.3)
-        axes.set_title(title, fontsize=10)
-        axes.set_xlabel("epoch", fontsize=8)
-        axes.tick_params(labelsize=8)
-        axes.grid(color="#e3e3e3", linewidth=0.5)
+        style(axes, title)
     panels[1].legend(fontsize=7)
     write_picture(figure, path)
+
+
+def style(axes: Axes, title: str) -> None:
+    """Make a panel of curves over epochs look like all others."""
+    axes.set_title(title, fontsize=10)
+    axes.set_xlabel("epoch", fontsize=8)
+    axes.tick_params(labelsize=8)
+    axes.grid(color="#e3e3e3", linewidth=0.5)
 
 
 def name_of(result: dict[str, Any]) -> str:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from accuracy import Programs, mean_curves, prepare_part, score_networks, summarise
+from curves import style
 from matplotlib.figure import Figure
 from origin import origin
 from sklearn.model_selection import StratifiedShuffleSplit
@@ -132,10 +133,7 @@ def draw(data: dict[str, Any], path: Path) -> None:
             values = row["curves"]["val_accuracy"]
             label = f"a = {row['a']}, r = {row['r']}, t = {row['t']}"
             axes.plot(range(1, len(values) + 1), values, label=label, linewidth=1.1)
-        axes.set_title(f"{name}: accuracy on held-out programs", fontsize=10)
-        axes.set_xlabel("epoch", fontsize=8)
-        axes.tick_params(labelsize=8)
-        axes.grid(color="#e3e3e3", linewidth=0.5)
+        style(axes, f"{name}: accuracy on held-out programs")
     for axes in panels[len(data) :]:
         axes.set_visible(False)
     panels[0].legend(fontsize=7)

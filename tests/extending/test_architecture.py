@@ -12,10 +12,9 @@ from treecaps import TreeCapsClassifier, load, train
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
 from treecaps.inputs.windows import Windows, WindowTensors
-from treecaps.models.architectures import ARCHITECTURES
 from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, Network
-from treecaps.models.registry import Recommended, register_architecture
+from treecaps.models.registry import REGISTERED, Recommended, register_architecture
 from treecaps.syntax.tree import Tree
 
 
@@ -52,7 +51,7 @@ def registered() -> Iterator[None]:
     settings = {"epochs": 60, "learning_rate": 0.05, "vectors": "random", "val_share": 0.0}
     register_architecture("mean", default=Recommended(MeanConfig(), settings))(Mean)
     yield
-    del ARCHITECTURES["mean"]
+    del REGISTERED["mean"]
 
 
 def test_a_new_architecture_is_trained_kept_and_loaded(tmp_path: Path) -> None:

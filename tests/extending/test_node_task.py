@@ -20,10 +20,9 @@ from treecaps.inference.classify import classify
 from treecaps.inputs.base import Floats
 from treecaps.inputs.distinct import Longs
 from treecaps.inputs.graphs import Graphs, GraphTensors
-from treecaps.models.architectures import ARCHITECTURES
 from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Model, Network
-from treecaps.models.registry import Recommended, register_architecture
+from treecaps.models.registry import REGISTERED, Recommended, register_architecture
 from treecaps.models.torch_engine import TorchEngine
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import TASKS, Task, register_task
@@ -120,7 +119,7 @@ def registered() -> Iterator[None]:
     register_architecture("nodes", default=Recommended(NodesConfig(), settings))(Nodes)
     register_task(FindNames)
     yield
-    del ARCHITECTURES["nodes"], TASKS["find-names"]
+    del REGISTERED["nodes"], TASKS["find-names"]
 
 
 def test_a_task_that_scores_nodes_is_learned_kept_and_asked(tmp_path: Path) -> None:

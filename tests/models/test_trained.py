@@ -255,7 +255,7 @@ def tensors(change: Callable[[dict[str, torch.Tensor]], Any]) -> Callable[[Path]
         (tensors(lambda found: found.update(x=torch.ones(1))), "x does not belong there"),
         (
             tensors(lambda found: found.update({"0.vectors": found["0.vectors"].double()})),
-            "of torch.float64, not",
+            "of float64, not",
         ),
         (tensors(lambda found: found["0.vectors"].add_(1)), "model.safetensors was altered"),
         (forge("model", []), "not that of a treecaps model"),

@@ -1,7 +1,7 @@
 """All architectures by name: those of treecaps, and those that other packages add."""
 
 import logging
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -35,7 +35,7 @@ _BUILT_IN = {
 log = logging.getLogger("treecaps")
 
 
-class _Architectures(MutableMapping[str, Architecture]):
+class _Architectures(Mapping[str, Architecture]):
     """Architectures by name, each loaded when it is looked up."""
 
     def __getitem__(self, name: str) -> Architecture:
@@ -44,12 +44,6 @@ class _Architectures(MutableMapping[str, Architecture]):
         elif name not in REGISTERED:
             _load_entry_points()
         return REGISTERED[name]
-
-    def __setitem__(self, name: str, architecture: Architecture) -> None:
-        REGISTERED[name] = architecture
-
-    def __delitem__(self, name: str) -> None:
-        del REGISTERED[name]
 
     def __iter__(self) -> Iterator[str]:
         _load_entry_points()

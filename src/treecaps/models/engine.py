@@ -1,7 +1,7 @@
 """``Engine``: what runs trained models, with NumPy arrays on the outside."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,21 @@ from treecaps.inputs.base import Floats, Input
 from treecaps.models.config import ModelConfig
 from treecaps.syntax.tree import Tree
 
-__all__ = ["Arrays", "BuildEngine", "Engine", "Floats", "batch_bounds", "set_num_threads"]
+__all__ = [
+    "Arrays",
+    "BuildEngine",
+    "Engine",
+    "Floats",
+    "check_array",
+    "counting",
+    "set_num_threads",
+    "split_batches",
+]
 
 Arrays = Mapping[str, NDArray[Any]]
 """The weights of an ensemble by name: the number of the member, a dot, and the weight's name."""
+
+_Member = TypeVar("_Member")
 
 # Bounds of what is computed in one go, so that memory does not grow with the data.
 _PROGRAMS = 256
@@ -55,16 +66,34 @@ outputs and the arrays. It raises ``UsageError`` if there can be no such model, 
 if the arrays are not those of one."""
 
 
-def batch_bounds(inputs: Input) -> list[tuple[int, int]]:
-    """Divide programs into batches of bounded size, each from its first to after its last."""
+def split_batches(inputs: Input) -> Iterator[tuple[int, Input]]:
+    """Yield programs in batches of bounded size, each with its first's number."""
     ends = np.concatenate([[0], np.cumsum(inputs.sizes)])
-    found, begin = [], 0
+    begin = 0
     while begin < len(inputs):
         end = int(np.searchsorted(ends, ends[begin] + _WINDOWS, "right")) - 1
         end = min(max(end, begin + 1), begin + _PROGRAMS, len(inputs))
-        found.append((begin, end))
+        whole = (begin, end) == (0, len(inputs))
+        yield begin, inputs if whole else inputs.select(np.arange(begin, end))
         begin = end
-    return found
+
+
+def counting(weights: Sequence[float], members: Sequence[_Member]) -> list[tuple[float, _Member]]:
+    """Return the members of an ensemble that count at all, with their weights."""
+    return [(weight, one) for weight, one in zip(weights, members, strict=True) if weight]
+
+
+def check_array(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise ``ValueError`` if there is no such array, or it is not what is wanted."""
+    if array is None:
+        raise ValueError(f"{name} is missing")
+    if (array.shape, array.dtype) != (shape, dtype):
+        raise ValueError(
+            f"{name} has the shape {array.shape} of {array.dtype}, not {shape} of {dtype} as the"
+            " other files say"
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds values that are no numbers")
 
 
 def set_num_threads(count: int) -> None:

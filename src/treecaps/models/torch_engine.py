@@ -14,7 +14,7 @@ from treecaps.errors import UsageError
 from treecaps.inputs.base import Input
 from treecaps.models.architectures import new_model
 from treecaps.models.config import ModelConfig
-from treecaps.models.engine import Arrays, Floats, batch_bounds
+from treecaps.models.engine import Arrays, Floats, check_array, counting, split_batches
 from treecaps.models.network import Model
 from treecaps.nn.tensors import to_numpy, to_tensors
 from treecaps.syntax.tree import Tree
@@ -39,6 +39,7 @@ class TorchEngine:
     def __init__(self, members: Sequence[Model], weights: Sequence[float], outputs: int) -> None:
         self.members, self.weights = tuple(members), tuple(weights)
         self.outputs = outputs
+        self._counting = counting(self.weights, self.members)
         for member in self.members:
             member.eval()
 
@@ -125,7 +126,7 @@ class TorchEngine:
             except (ArithmeticError, RuntimeError, ValueError, TypeError) as error:
                 raise UsageError(f"its network cannot be built: {error}") from None
             state = {
-                name: _checked(f"{number}.{name}", left.pop(f"{number}.{name}", None), wanted)
+                name: _to_tensor(f"{number}.{name}", left.pop(f"{number}.{name}", None), wanted)
                 for name, wanted in member.state_dict().items()
             }
             member.load_state_dict(state, assign=True)
@@ -133,12 +134,6 @@ class TorchEngine:
         if left:
             raise ValueError(f"{next(iter(left))} does not belong there")
         return cls(members, weights, outputs)
-
-    @property
-    def _counting(self) -> list[tuple[float, Model]]:
-        """The members that count at all, with their weights."""
-        pairs = zip(self.weights, self.members, strict=True)
-        return [(weight, member) for weight, member in pairs if weight]
 
     @torch.no_grad()
     def _run(self, inputs: Input, compute: Callable[[Any], Tensor], size: int) -> Floats:
@@ -150,22 +145,12 @@ class TorchEngine:
 def batches(inputs: Input, model: Model) -> Iterator[tuple[int, Any]]:
     """Yield programs in batches of bounded size for a model, each with its first's number."""
     weight = next(model.parameters())
-    for begin, end in batch_bounds(inputs):
-        whole = (begin, end) == (0, len(inputs))
-        some = inputs if whole else inputs.select(np.arange(begin, end))
+    for begin, some in split_batches(inputs):
         yield begin, to_tensors(some, weight)
 
 
-def _checked(name: str, array: Any, wanted: Tensor) -> Tensor:
+def _to_tensor(name: str, array: Any, wanted: Tensor) -> Tensor:
     """Return an array as a tensor, or raise ``ValueError`` if it is not what is wanted."""
-    if array is None:
-        raise ValueError(f"{name} is missing")
-    tensor = torch.from_numpy(array)
-    if (tensor.shape, tensor.dtype) != (wanted.shape, wanted.dtype):
-        raise ValueError(
-            f"{name} has the shape {tuple(tensor.shape)} of {tensor.dtype}, not"
-            f" {tuple(wanted.shape)} of {wanted.dtype} as the other files say"
-        )
-    if not bool(tensor.isfinite().all()):
-        raise ValueError(f"{name} holds values that are no numbers")
-    return tensor
+    dtype = torch.empty(0, dtype=wanted.dtype, device="cpu").numpy().dtype
+    check_array(name, array, tuple(wanted.shape), dtype)
+    return torch.from_numpy(array)

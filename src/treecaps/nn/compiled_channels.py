@@ -183,10 +183,9 @@ def _run(
     channels, threads = capsules.shape[2], torch.get_num_threads()
     parts = [int(one) for one in np.linspace(0, channels, threads + 1)]
     weights = weights.expand(-1, channels)
-    found: list[tuple[Tensor, Tensor, Tensor]] = [(capsules,) * 3] * threads
     kernel: Callable[..., None] = _route
 
-    def run(part: int) -> None:
+    def run(part: int) -> list[Tensor]:
         some = slice(parts[part], parts[part + 1])
 
         def pick(values: Tensor) -> Array:
@@ -209,12 +208,10 @@ def _run(
             for_weights,
             sums,
         )
-        results = (sums, for_capsules, for_weights)
-        first, second, third = map(torch.from_numpy, results)
-        found[part] = (first, second, third)
+        return [torch.from_numpy(one) for one in (sums, for_capsules, for_weights)]
 
-    in_threads(run, threads)
-    if threads == 1:
-        return found[0]
-    sums, for_capsules, for_weights = (torch.cat(one, -1) for one in zip(*found, strict=True))
+    found = zip(*in_threads(run, threads), strict=True)
+    sums, for_capsules, for_weights = (
+        one[0] if len(one) == 1 else torch.cat(one, -1) for one in found
+    )
     return sums, for_capsules, for_weights

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
@@ -17,6 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+_Result = TypeVar("_Result")
 LOG2_E = math.log2(math.e)
 MATH = {"contract", "nnan", "ninf", "nsz", "arcp", "afn"}
 """What the compiler may assume of floating-point numbers. Reordering sums would spoil the rounding
@@ -56,12 +57,10 @@ def exp2(x: Any) -> Any:
     return _add_exponent(value, rounded)  # type: ignore[call-arg]  # Numba adds the context
 
 
-def in_threads(run: Callable[[int], None], threads: int) -> None:
-    """Call with the number of each thread, all at the same time."""
+def in_threads(run: Callable[[int], _Result], threads: int) -> list[_Result]:
+    """Call with the number of each thread, all at the same time, and return all results."""
     waiting = [_pool().submit(run, part) for part in range(1, threads)]
-    run(0)
-    for one in waiting:
-        one.result()
+    return [run(0), *(one.result() for one in waiting)]
 
 
 @cache

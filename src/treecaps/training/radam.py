@@ -15,7 +15,7 @@ _LARGE = 1e12
 class RAdam(torch.optim.AdamW):
     r"""The steps of ``torch.optim.RAdam`` with decoupled weight decay, as steps of ``AdamW``.
 
-    PyTorch makes a step of AdamW in one pass over the weights (``fused``), one of RAdam in ten.
+    PyTorch makes a step of AdamW in one pass over the weights (``fused``), one of RAdam in many.
     With the rectification r, the corrections :math:`b_1, b_2` of the means, and AdamW's
 
     .. math:: w \leftarrow w - \eta \frac{m / b_1}{\sqrt{v / b_2} + \epsilon}

@@ -12,7 +12,7 @@ from treecaps.errors import UsageError
 from treecaps.inputs.base import Floats, Input
 from treecaps.inputs.windows_and_bags import WindowsAndBags
 from treecaps.models.config import ModelConfig
-from treecaps.models.engine import Arrays, batch_bounds
+from treecaps.models.engine import Arrays, check_array, counting, split_batches
 from treecaps.models.light.network import Batch, LightTreeCaps, Weights
 from treecaps.models.treecaps_config import TreeCapsConfig
 from treecaps.syntax.tree import Tree
@@ -40,7 +40,8 @@ class NumpyEngine:
         for name, array in arrays.items():
             number, _, rest = name.partition(".")
             members[int(number)][rest] = array
-        self._members = [LightTreeCaps(config, member, outputs) for member in members]
+        networks = [LightTreeCaps(config, member, outputs) for member in members]
+        self._counting = counting(self.weights, networks)
 
     @classmethod
     def build(
@@ -58,7 +59,8 @@ class NumpyEngine:
         for number in range(len(weights)):
             for name, shape in _shapes(config, len(vocabulary), outputs, len(vocabulary.tokens)):
                 full = f"{number}.{name}"
-                ordered[full] = _checked(full, left.pop(full, None), name, shape)
+                check_array(full, arrays.get(full), shape, np.dtype(_TYPES.get(name, np.float32)))
+                ordered[full] = left.pop(full)
         if left:
             raise ValueError(f"{min(left)} does not belong there")
         return cls(config, weights, outputs, ordered)
@@ -94,19 +96,9 @@ class NumpyEngine:
         """Return all weights."""
         return self._arrays
 
-    @property
-    def _counting(self) -> list[tuple[float, LightTreeCaps]]:
-        """The networks that count at all, with their weights."""
-        pairs = zip(self.weights, self._members, strict=True)
-        return [(weight, member) for weight, member in pairs if weight]
-
     def _run(self, inputs: Input, compute: Callable[[Batch], Floats], size: int) -> Floats:
         """Compute something for all programs; for none, ``[0, size]``."""
-        found = []
-        for begin, end in batch_bounds(inputs):
-            whole = (begin, end) == (0, len(inputs))
-            some = inputs if whole else inputs.select(np.arange(begin, end))
-            found.append(compute(some.to_tensors(np.asarray)))
+        found = [compute(some.to_tensors(np.asarray)) for _, some in split_batches(inputs)]
         return np.concatenate(found) if found else np.zeros((0, size), np.float32)
 
 
@@ -160,18 +152,3 @@ def _decoder_shapes(config: TreeCapsConfig, classes: int) -> Iterator[tuple[str,
 
 
 _TYPES: dict[str, Any] = {"tokens.known": np.int64, "decoder.known": np.int32}
-
-
-def _checked(name: str, array: Any, weight: str, shape: tuple[int, ...]) -> Any:
-    """Return an array, or raise ``ValueError`` if it is not what is wanted."""
-    dtype = np.dtype(_TYPES.get(weight, np.float32))
-    if array is None:
-        raise ValueError(f"{name} is missing")
-    if (array.shape, array.dtype) != (shape, dtype):
-        raise ValueError(
-            f"{name} has the shape {array.shape} of {array.dtype}, not {shape} of {dtype} as the"
-            " other files say"
-        )
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds values that are no numbers")
-    return array
