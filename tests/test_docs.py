@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from types import ModuleType
@@ -114,7 +115,10 @@ def test_reproduction_pages_are_those_of_their_files(path: Path) -> None:
         for row in behind["rows"]
         for column, found in row["data"].items()
     }
-    page = to_markdown(TABLES[path.stem], results, behind["notes"], path.stem)
+    table = TABLES[path.stem]
+    names = {row["name"] for row in behind["rows"]}
+    table = replace(table, rows=tuple(row for row in table.rows if row.name in names))
+    page = to_markdown(table, results, behind["notes"], path.stem)
     assert path.with_suffix(".md").read_text(encoding="utf-8") == page
     html = path.with_suffix(".html").read_text(encoding="utf-8")
     for seeds in results.values():

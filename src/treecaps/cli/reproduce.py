@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from treecaps.errors import TreeCapsError
 from treecaps.text import to_one_line
 
 if TYPE_CHECKING:
-    from treecaps.reproduction.plan import Column, Table
+    from treecaps.reproduction.plan import Column, Row, Table
     from treecaps.reproduction.run import Cell, Reproduction
 
 _ENDINGS = (".md", ".html", ".json")
@@ -106,7 +106,7 @@ def command(
         "treecaps": __version__,
     }
     name = f"{table}-quick" if quick else table
-    pages = _Pages(work, chosen, columns, trials, name, facts, list(missing.values()))
+    pages = _Pages(work, chosen, rows, columns, trials, name, facts, list(missing.values()))
     with progress(table) as advance:
         _run(work, list_cells(rows, columns, trials), pages, advance)
     for ending in _ENDINGS:
@@ -126,6 +126,7 @@ class _Pages:
     Args:
         work: What knows the results.
         table: The table.
+        rows: The models that are asked for; others are on the pages if any of them is finished.
         columns: The data sets that are there.
         trials: The seeds.
         name: The name of the files.
@@ -135,6 +136,7 @@ class _Pages:
 
     work: "Reproduction"
     table: "Table"
+    rows: "Sequence[Row]"
     columns: "Sequence[Column]"
     trials: Sequence[int]
     name: str
@@ -152,10 +154,13 @@ class _Pages:
         # Who writes last has read last: what all have finished is on the page.
         with closing(FileLock(places.out / f"{self.name}.lock", _PATIENCE)):
             found = self.work.results(self.table.rows, self.columns, self.trials)
+            names = {row.name for row in self.rows} | {name for name, _ in found}
+            rows = tuple(row for row in self.table.rows if row.name in names)
+            table = replace(self.table, rows=rows)
             pages = {
-                ".md": to_markdown(self.table, found, remarks, self.name),
-                ".html": to_html(self.table, found, remarks),
-                ".json": to_json(self.table, found, remarks, self.facts),
+                ".md": to_markdown(table, found, remarks, self.name),
+                ".html": to_html(table, found, remarks),
+                ".json": to_json(table, found, remarks, self.facts),
             }
             contents = {f"{self.name}{ending}": pages[ending].encode() for ending in _ENDINGS}
             write_files(places.out, contents)
