@@ -36,6 +36,7 @@ from treecaps.models.network import Network
 from treecaps.models.trained import TrainedModel, load
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.memory import tune_malloc
+from treecaps.nn.tensors import to_numpy, to_tensors
 from treecaps.rendering.pictures import check_picture, write_picture
 from treecaps.syntax.edges import find_edges
 from treecaps.syntax.functions import find_functions
@@ -84,13 +85,14 @@ def alike(network: TreeCaps, model: TrainedModel, tree: Tree, statement: Any) ->
     """Return the cosines of what statements have to do with the static capsules."""
     config = network.config
     program, rows = WindowsAndBags.with_rows(tree, model.vocabulary, config.depths, config.feature)
-    shares = network.find_routes(program).windows.astype(np.float64)
+    (found,), _ = network.routes(to_tensors(program, network.vectors))
+    shares = to_numpy(found).astype(np.float64)
     each = shares[rows] / program.windows.count[rows, None]
     parts = np.zeros((int(statement.max()) + 1, each.shape[1]))
     np.add.at(parts, statement, each)
     parts /= np.maximum(np.linalg.norm(parts, axis=1, keepdims=True), 1e-12)
-    found: Matrix = parts @ parts.T
-    return found
+    cosines: Matrix = parts @ parts.T
+    return cosines
 
 
 def near(tree: Tree, statement: NDArray[np.int64]) -> Matrix:

@@ -106,6 +106,7 @@ def variable_to_static(
     form: str,
     distinct: bool = False,
     stop: bool = False,
+    hold: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Algorithm 1, line by line, for capsules [N, D] that each count m times in the sum."""
     order = u.norm(dim=1).argsort(descending=True, stable=True)
@@ -128,11 +129,11 @@ def variable_to_static(
     for _ in range(r):
         alpha = alpha + u @ v.T
         beta = alpha.softmax(1)
-        v = squash(beta.T @ (m[:, None] * u), form)
+        v = squash((beta.detach() if hold else beta).T @ (m[:, None] * u), form)
     return torch.cat([v, v.new_zeros(a - len(v), v.shape[1])]), beta
 
 
-def published_routing(u: Tensor, config: TreeCapsConfig) -> Tensor:
+def published_routing(u: Tensor, config: TreeCapsConfig, hold: bool = False) -> Tensor:
     """Route capsules [T, C, D] of all nodes to static capsules [C a, D] as the authors' code does.
 
     Starts and routed capsules are the largest of each channel, by coordinate or by length. All
@@ -153,11 +154,12 @@ def published_routing(u: Tensor, config: TreeCapsConfig) -> Tensor:
         starts, routed = [torch.cat(starts)], [torch.cat(routed)]
     found = []
     for start, w in zip(starts, routed, strict=True):
-        rows, v = w.detach() if config.stop_routed else w, start
+        rows, v = w.detach() if config.stop_routed and not hold else w, start
         alpha = torch.zeros(len(rows), len(v), dtype=u.dtype)
         for _ in range(config.static_iterations):
             alpha = alpha + rows @ v.T
-            v = squash(alpha.softmax(1).T @ rows, config.squash)
+            beta = alpha.softmax(1)
+            v = squash((beta.detach() if hold else beta).T @ rows, config.squash)
         found.append(v)
     capsules = torch.cat(found).view(u.shape[1], -1, u.shape[2])
     missing = a - capsules.shape[1]
@@ -210,8 +212,13 @@ def token_capsules(layer: TokenCapsules, words: list[bytes], form: str) -> Tenso
     return squash(total, form)
 
 
-def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the code capsules, the coupling to them and the static capsules of one tree."""
+def naive_forward(
+    network: TreeCaps, nodes: Nodes, hold: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the code capsules, the coupling to them and the static capsules of one tree.
+
+    With ``hold``, no gradient goes through the coefficients of routing and through gates.
+    """
     config = network.config
     x = network.vectors[nodes.kind]
     if network.token_vectors is not None:
@@ -225,6 +232,7 @@ def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tens
     gate = torch.ones(len(x), dtype=x.dtype)
     if network.gate is not None:
         gate = torch.nn.functional.softplus(network.gate(y.flatten(1)))[:, 0]
+        gate = gate.detach() if hold else gate
     if config.counts == "log":
         flat = y.flatten(1)
         equal = ((flat[:, None] - flat).abs().amax(2) < 1e-9).sum(1)
@@ -237,7 +245,7 @@ def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tens
     if config.pooling == "max":
         static = u.flatten(0, 1).amax(0, keepdim=True)
     elif config.joint or config.by_coordinate:
-        static = published_routing(u, config)
+        static = published_routing(u, config, hold)
     else:
         options = (
             config.statics,
@@ -245,7 +253,8 @@ def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tens
             config.static_iterations,
             config.squash,
             config.distinct_starts,
-            config.stop_routed,
+            config.stop_routed and not hold,
+            hold,
         )
         if config.per_channel:
             parts = [variable_to_static(u[:, c], gate, *options)[0] for c in range(channels)]
@@ -262,7 +271,6 @@ def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tens
         if layer.whitening is not None:
             below = torch.einsum("ji,jik->jk", below, layer.whitening)
         predictions = torch.einsum("ji,jimd->jmd", below, weight)
-        below, coupling = route(
-            predictions, layer.iterations, config.squash, layer.bias, config.stop_gradients
-        )
+        stop = config.stop_gradients or hold
+        below, coupling = route(predictions, layer.iterations, config.squash, layer.bias, stop)
     return below, coupling, static

@@ -94,7 +94,7 @@ def test_standard_input_is_read(
     code = (PROGRAMS / "gcd/gcd.c").read_bytes()
     type_in(monkeypatch, code)
     found = json.loads(run_here(*words, "--language", "c").stdout)
-    (result,) = classify(small_model(), [PROGRAMS / "gcd/gcd.c"])
+    (result,) = classify(model, [PROGRAMS / "gcd/gcd.c"])
     assert isinstance(result, Classification)
     assert found == {**result.to_dict(), "id": "-"}
     type_in(monkeypatch, code)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from treecaps.data import parallel
-from treecaps.data.parallel import parse_in_batches
+from treecaps.data.batches import parse_in_batches
 from treecaps.errors import Failure
 from treecaps.syntax.blind import blind
 from treecaps.syntax.frontends.tree_sitter import TreeSitterFrontend

@@ -23,6 +23,7 @@ class NumPyLinear:
     """Runs one linear model."""
 
     weights = (1.0,)
+    fork_safe = True
 
     def __init__(self, config: LinearConfig, outputs: int, arrays: Arrays) -> None:
         self.config, self.outputs, self._arrays = config, outputs, arrays

@@ -8,8 +8,8 @@ import pytest
 import treecaps
 from tests.conftest import EXAMPLES
 from tests.inference.examples import LABELS, small_model
+from treecaps.data import parallel
 from treecaps.errors import Failure, UsageError
-from treecaps.inference import stream as module
 from treecaps.inference.classify import Candidate, Classification, classify, classify_units
 from treecaps.inference.units import CodeUnit
 from treecaps.syntax.program import Program
@@ -29,7 +29,7 @@ def answer_slowly(path: Path) -> list[Candidate]:
 
 
 def test_answers_are_those_of_one_program_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PROGRAMS", 3)
+    monkeypatch.setattr(parallel, "_CHUNK_PROGRAMS", 3)
     files = sorted(EXAMPLES[::4], key=lambda path: path.name)  # languages take turns
     assert len(files) > 12
     assert files[0].suffix != files[1].suffix
@@ -59,7 +59,7 @@ def test_probabilities_are_the_models() -> None:
 def test_bad_programs_are_results_in_their_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_NODES", 1)
+    monkeypatch.setattr(parallel, "_CHUNK_PROGRAMS", 1)
     (tmp_path / "binary.c").write_bytes(b"\x7fELF\x02\x01\x01" + bytes(5000))
     (tmp_path / "empty.c").touch()
     gone = Failure("before", "record", "is no program")

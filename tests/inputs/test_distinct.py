@@ -27,3 +27,10 @@ def test_the_numbers_that_occur_are_kept(bound: int, items: list[int]) -> None:
     expected = np.unique(values, return_inverse=True)
     assert used.tolist() == expected[0].tolist()
     assert place.tolist() == expected[1].tolist()
+
+
+def test_values_that_differ_in_high_bits_alone_take_no_longer() -> None:
+    values = np.repeat(np.arange(100_000) << 40, 2)
+    number, first = number_distinct(values)
+    assert number.tolist() == np.repeat(np.arange(100_000), 2).tolist()
+    assert first.tolist() == list(range(0, 200_000, 2))

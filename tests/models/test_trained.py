@@ -56,7 +56,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path, members: int) -> None:
     assert (again.frontend, again.comments, again.card) == ("tree-sitter", False, model.card)
     assert not any(member.training for member in again.members)
     inputs = some_inputs(model)
-    assert np.array_equal(again.scores(inputs), model.scores(inputs))
+    assert np.array_equal(again.torch_engine.scores(inputs), model.scores(inputs))
     names = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
     assert names == {
         "config.json",

@@ -18,8 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treecaps._version import __version__
+from treecaps.data.batches import SCHEMA, Batch, parse_in_batches
 from treecaps.data.dataset import DataSet
-from treecaps.data.parallel import SCHEMA, Batch, parse_in_batches
 from treecaps.errors import DataError, Failure, describe_os_error
 from treecaps.files import atomic_path
 from treecaps.hashing import digest, digest_file

@@ -11,8 +11,10 @@ from treecaps.explanation.spreading import Contributions, spread, to_leaves
 from treecaps.inputs.windows_and_bags import WindowsAndBags
 from treecaps.models.architectures import architecture_of
 from treecaps.models.calibration import UNKNOWN
+from treecaps.models.light.network import LightTreeCaps
+from treecaps.models.light.tracing import find_routes
 from treecaps.models.trained import TrainedModel
-from treecaps.models.treecaps import TreeCaps
+from treecaps.models.treecaps_config import TreeCapsConfig
 from treecaps.syntax.tree import Tree
 
 Method = Literal["gradients", "routing"]
@@ -23,7 +25,7 @@ MOST_NODES = 2000
 
 def best_method(model: TrainedModel, tree: Tree) -> Method:
     """Return the method that tells most of a program in a moment."""
-    routed = all(isinstance(one, TreeCaps) and one.config.has_routes for one in model.members)
+    routed = isinstance(model.config, TreeCapsConfig) and model.config.has_routes
     return "routing" if routed and len(tree) > MOST_NODES else "gradients"
 
 
@@ -50,23 +52,25 @@ def attribute(model: TrainedModel, tree: Tree, label: str, method: Method) -> Co
         raise UsageError("unknown is no class: without a label, the best guess is explained")
     if label not in model.labels:
         raise UsageError(f"the model knows no class {label!r}; it knows {', '.join(model.labels)}")
+    if not isinstance(model.config, TreeCapsConfig):
+        name = architecture_of(model.config)
+        raise UsageError(f"only the architecture treecaps can be explained, and this is {name}")
+    if method == "routing" and not model.config.has_routes:
+        raise UsageError("there are no routes: maxima were taken, or the top k of each channel")
     number = model.labels.index(label)
     by = integrate_gradients if method == "gradients" else _by_routing
     total = np.zeros(len(tree))
-    for weight, member in zip(model.engine.weights, model.members, strict=True):
-        if not isinstance(member, TreeCaps):
-            name = architecture_of(model.config)
-            raise UsageError(f"only the architecture treecaps can be explained, and this is {name}")
-        total += weight * by(member, tree, model.vocabulary, number)
+    for weight, network in model.light_engine.networks:
+        total += weight * by(network, tree, model.vocabulary, number)
     return total
 
 
 def _by_routing(
-    network: TreeCaps, tree: Tree, vocabulary: Vocabulary, number: int
+    network: LightTreeCaps, tree: Tree, vocabulary: Vocabulary, number: int
 ) -> Contributions:
     config = network.config
     program, rows = WindowsAndBags.with_rows(tree, vocabulary, config.depths, config.feature)
-    routes = network.find_routes(program)
+    routes = find_routes(network, program.to_tensors(np.asarray))
     due = routes.code[:, number] * routes.scores[number]
     statics = routes.windows.shape[1]
     windows = (routes.windows @ due[:statics]).astype(np.float64)

@@ -16,6 +16,7 @@ from treecaps.inputs.bags import hash_leaves
 from treecaps.inputs.base import Floats
 from treecaps.inputs.distinct import Longs
 from treecaps.inputs.windows_and_bags import WindowsAndBags
+from treecaps.models.light.tracing import find_routes
 from treecaps.models.trained import ModelLike, TrainedModel, as_model
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
@@ -185,12 +186,12 @@ def explain(
 
 def _routes(model: TrainedModel, tree: Tree, number: int) -> tuple[Route, ...]:
     """Return the strongest routes of the network that counts most."""
-    member = strongest(model)
-    config = member.config
+    network = strongest(model)
+    config = network.config
     if not config.has_routes:
         return ()
     program, rows = WindowsAndBags.with_rows(tree, model.vocabulary, config.depths, config.feature)
-    routes = member.find_routes(program)
+    routes = find_routes(network, program.to_tensors(np.asarray))
     first = np.zeros(len(program.windows.count), np.int64)
     first[rows[::-1]] = np.arange(len(tree))[::-1]
     # Capsules of tokens come from features, each of which first occurs at some leaf.

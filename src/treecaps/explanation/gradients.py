@@ -1,18 +1,14 @@
 """Integrated gradients: how much each node of a program adds to a class."""
 
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.explanation.spreading import Contributions, to_leaves
-from treecaps.inputs.windows_and_bags import WindowsAndBags, WindowsAndBagsTensors
-from treecaps.models.treecaps import TreeCaps
-from treecaps.nn.tensors import to_numpy, to_tensors
+from treecaps.inputs.windows_and_bags import WindowsAndBags
+from treecaps.models.light.network import LightTreeCaps
+from treecaps.models.light.tracing import gradients
 from treecaps.syntax.tree import Tree
 
 _WAY = (0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)
@@ -21,64 +17,46 @@ _STEPS = 5
 """In each part."""
 
 
-def score_of(
-    network: TreeCaps, batch: WindowsAndBagsTensors[Tensor], number: int
-) -> Callable[..., Tensor]:
-    """Return what makes lengths of a code capsule ``[k]`` of k versions of all vectors.
-
-    These are the vectors of nodes and, where there are capsules of tokens, those of tokens.
-    """
-
-    def score(*versions: Tensor) -> Tensor:
-        every = zip(*versions, strict=True)
-        return torch.stack([network(batch, *vectors).scores[0, number] for vectors in every])
-
-    return score
-
-
 def integrate_gradients(
-    network: TreeCaps, tree: Tree, vocabulary: Vocabulary, number: int
+    network: LightTreeCaps, tree: Tree, vocabulary: Vocabulary, number: int
 ) -> Contributions:
     """Return ``[n]``, what each node adds to the length of a class's code capsule.
 
     The gradients are integrated (Sundararajan et al. 2017) along the way from nodes without
-    vectors to nodes with theirs.
+    vectors to nodes with theirs, by Gauss-Legendre quadrature. The shares of routing are held at
+    each place of the way.
     """
-    from captum.attr import IntegratedGradients
-
     config = network.config
     program = WindowsAndBags.node_by_node(tree, vocabulary, config.depths, config.feature)
-    batch: WindowsAndBagsTensors[Tensor] = to_tensors(program, network.vectors)
-    vectors, features = _vectors_of(network, batch)
-    score = score_of(network, batch, number)
-    integrated: Any = IntegratedGradients(score)
-    totals: list[Contributions] = [np.zeros(len(one)) for one in vectors]
+    batch = program.to_tensors(np.asarray)
+    vectors = network.symbol_vectors(batch.windows.symbols)
+    features = of_tokens = None
+    if network.has_tokens and batch.bags is not None:
+        features, _ = network.find_tokens(batch.bags)
+        of_tokens = network.weights["tokens.vectors"][features]
+    places, shares = np.polynomial.legendre.leggauss(_STEPS)
+    nodes = np.zeros(len(tree))
+    tokens = np.zeros(0 if features is None else len(features))
     for begin, end in pairwise(_WAY):
-        found: tuple[Tensor, ...] = integrated.attribute(
-            tuple(end * one.unsqueeze(0) for one in vectors),
-            tuple(begin * one.unsqueeze(0) for one in vectors),
-            n_steps=_STEPS,
-            internal_batch_size=1,
-        )
-        for place, one in enumerate(found):
-            totals[place] += to_numpy(one[0].sum(1).double())
-    nodes, *tokens = totals
-    if tokens and features is not None:
-        nodes = nodes + to_leaves(tree, to_numpy(features), tokens[0])
-    with torch.no_grad():
-        whole, without = (score(*(part * one.unsqueeze(0) for one in vectors)) for part in (1, 0))
-    share = (whole - without).item() / (nodes.sum() or 1)
-    return nodes * share if share > 0 else nodes
-
-
-@torch.no_grad()
-def _vectors_of(
-    network: TreeCaps, batch: WindowsAndBagsTensors[Tensor]
-) -> tuple[list[Tensor], Tensor | None]:
-    """Return the vectors of nodes and, if there are any, of token features with their hashes."""
-    vectors = [network.symbol_vectors(batch.windows.symbols)]
-    if network.tokens is None or batch.bags is None:
-        return vectors, None
-    bags = batch.bags
-    place, _, _ = network.tokens.find(bags.offsets, bags.feature, bags.count)
-    return [*vectors, network.tokens.vectors[place]], network.tokens.known[place]
+        for place, share in zip(places, shares, strict=True):
+            at = np.float32(begin + (end - begin) * (1 + place) / 2)
+            some = None if of_tokens is None else at * of_tokens
+            found = gradients(network, batch, number, at * vectors, some)
+            step = share / 2 * (end - begin)
+            nodes += step * (found.nodes * vectors).sum(1)
+            if found.tokens is not None and of_tokens is not None:
+                tokens += step * (found.tokens * of_tokens).sum(1)
+    if features is not None:
+        nodes += to_leaves(tree, network.weights["tokens.known"][features], tokens)
+    whole, without = (
+        gradients(
+            network,
+            batch,
+            number,
+            at * vectors,
+            None if of_tokens is None else at * of_tokens,
+        ).length
+        for at in (np.float32(1), np.float32(0))
+    )
+    mended = (whole - without) / (float(nodes.sum()) or 1)
+    return nodes * mended if mended > 0 else nodes

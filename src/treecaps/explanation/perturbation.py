@@ -1,14 +1,16 @@
 """What the numbers of a code capsule stand for: vary one, and see which windows come and go."""
 
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
+from treecaps.inputs.base import Floats, Input
+from treecaps.models.light.arrays import softmax
+from treecaps.models.light.network import LightTreeCaps
 from treecaps.models.trained import TrainedModel
-from treecaps.models.treecaps import TreeCaps
-from treecaps.nn.tensors import to_numpy, to_tensors
 from treecaps.syntax.tree import Tree
 
 STEP = 0.25
@@ -67,16 +69,16 @@ def perturb(model: TrainedModel, tree: Tree, label: str) -> tuple[Dimension, ...
     Returns:
         The numbers of the capsule, that which moves most first.
     """
-    member = strongest(model)
-    if member.decoder is None:
+    network = strongest(model)
+    if "decoder.known" not in network.weights:
         raise UsageError(
             "the model has no decoder to rebuild windows with; train one with windows=1000",
             arguments=("windows=1000",),
         )
     number = model.labels.index(label)
-    code = member(to_tensors(model.read_trees([tree]), member.vectors)).code[0].detach()
-    changes = to_numpy(member.decoder.vary(code, number, STEP))
-    windows = [_spell(kinds, model.vocabulary) for kinds in member.decoder.known.tolist()]
+    changes = _vary(network, model.engine.read_trees([tree], model.vocabulary), number)
+    known = network.weights["decoder.known"].tolist()
+    windows = [_spell(kinds, model.vocabulary) for kinds in known]
     windows.append(_OTHERS)
     found = []
     for place, change in enumerate(changes):
@@ -89,12 +91,26 @@ def perturb(model: TrainedModel, tree: Tree, label: str) -> tuple[Dimension, ...
     return tuple(sorted(found, key=lambda one: -one.moved))
 
 
-def strongest(model: TrainedModel) -> TreeCaps:
+def strongest(model: TrainedModel) -> LightTreeCaps:
     """Return the network of an ensemble that counts most."""
-    weights = model.engine.weights
-    member = model.members[weights.index(max(weights))]
-    assert isinstance(member, TreeCaps)
-    return member
+    return max(model.light_engine.networks, key=itemgetter(0))[1]
+
+
+def _vary(network: LightTreeCaps, program: Input, number: int) -> Floats:
+    """Move each number of a code capsule a step up and a step down, and rebuild both.
+
+    Returns:
+        ``[D_cc, windows + 1]``, how much larger the share of each window is above than below.
+    """
+    first, bias, weight, last = (
+        network.weights[f"decoder.{name}"]
+        for name in ("first", "bias", "second.weight", "second.bias")
+    )
+    code = network.code(network.static(program.to_tensors(np.asarray)))[0, number]
+    steps = STEP * np.eye(len(code), dtype=code.dtype)
+    hidden = np.maximum(np.concatenate([code + steps, code - steps]) @ first[number] + bias, 0)
+    above, below = np.split(softmax(hidden @ weight.T + last, 1), 2)
+    return above - below
 
 
 def _spell(kinds: list[int], vocabulary: Vocabulary) -> str:

@@ -1,7 +1,6 @@
 """Classes of programs, as a trained model sees them."""
 
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -99,24 +98,15 @@ def classify(
         programs: Programs, or files to read; failures pass through.
         top: How many classes to name for each program.
         functions: Whether to tell the class of each function of a program, not of the whole.
-        workers: How many processes parse; as many as there are cores by default.
-        times: Is told the seconds spent so far on ``parsing`` (waiting for trees) and ``network``.
+        workers: How many processes there are; as many as there are cores by default.
+        times: Is told the seconds spent so far on ``parsing`` and ``network``, by all processes.
     """
     if top < 1:
         raise UsageError(f"cannot name {top} classes; name one or more")
     model = as_model(model)
     check_answers(model, "classes")
-    predict = partial(_predict, model, top=top)
-    found = stream(model, programs, predict, functions=functions, workers=workers, times=times)
-    return _classify(model, found)
-
-
-def _classify(
-    model: TrainedModel, found: Generator[tuple[CodeUnit, tuple[Candidate, ...]] | Failure]
-) -> Generator[Classification | Failure]:
-    with closing(found):
-        for one in found:
-            yield one if isinstance(one, Failure) else _classification(model, *one)
+    answer = partial(classify_units, model, top=top)
+    return stream(model, programs, answer, functions=functions, workers=workers, times=times)
 
 
 def classify_tree(

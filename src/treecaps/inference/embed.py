@@ -1,7 +1,6 @@
 """Embeddings of programs: the more alike two programs are, the nearer."""
 
-from collections.abc import Generator, Iterable
-from contextlib import closing
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,32 +69,26 @@ class Embedder:
         Args:
             programs: Programs, or files to read; failures pass through.
             functions: Whether each function of a program gets a vector, not the whole.
-            workers: How many processes parse; as many as there are cores by default.
+            workers: How many processes there are; as many as there are cores by default.
             times: Is told the seconds spent so far on ``parsing`` and ``network``.
         """
-        return _embed(
-            stream(
-                self.model,
-                programs,
-                lambda inputs: list(self.model.engine.embed(inputs)),
-                functions=functions,
-                workers=workers,
-                times=times,
-            )
+        return stream(
+            self.model,
+            programs,
+            self.embed_units,
+            functions=functions,
+            workers=workers,
+            times=times,
         )
+
+    def embed_units(self, units: Sequence[CodeUnit]) -> list[Embedding]:
+        """Return the vectors of programs that are parsed, or of functions, all in one go."""
+        vectors = self.embed_trees([unit.tree for unit in units])
+        return [
+            Embedding(unit.id, vector, unit.function, unit.line)
+            for unit, vector in zip(units, vectors, strict=True)
+        ]
 
     def embed_trees(self, trees: Iterable[Tree]) -> Vectors:
         """Return the vectors of programs that are parsed, ``[B, E]``."""
         return self.model.engine.embed(self.model.read_trees(trees))
-
-
-def _embed(
-    found: Generator[tuple[CodeUnit, Vectors] | Failure],
-) -> Generator[Embedding | Failure]:
-    with closing(found):
-        for one in found:
-            if isinstance(one, Failure):
-                yield one
-            else:
-                unit, vector = one
-                yield Embedding(unit.id, vector, unit.function, unit.line)

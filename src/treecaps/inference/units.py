@@ -1,6 +1,5 @@
 """What of a program gets an answer."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from treecaps.errors import Failure
@@ -24,14 +23,12 @@ class CodeUnit(NamedTuple):
     line: int | None = None
 
 
-def units_of(name: str, result: Tree | Failure, functions: bool) -> list[CodeUnit | Failure]:
+def units_of(name: str, tree: Tree, functions: bool) -> list[CodeUnit | Failure]:
     """Return what of a program gets answers: the whole, or each of its functions."""
-    if isinstance(result, Failure):
-        return [replace(result, id=name)]
     if not functions:
-        return [CodeUnit(name, result)]
+        return [CodeUnit(name, tree)]
     found: list[CodeUnit | Failure] = [
         CodeUnit(name, function.tree, function.name, function.line)
-        for function in find_functions(result)
+        for function in find_functions(tree)
     ]
     return found or [Failure(name, "functions", "has no functions")]

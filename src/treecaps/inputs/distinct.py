@@ -1,11 +1,12 @@
 """Which values of an array are the same: as NumPy's ``unique`` says, but sooner; hashes of them."""
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 Longs = NDArray[np.int64]
 
+_SLOTS = 4
+"""How many slots a hash table has for each value, or more."""
 _SPARSE = 16
 """How many times as many numbers as values there may be for a table of all numbers to pay."""
 
@@ -16,11 +17,23 @@ def number_distinct(values: Longs) -> tuple[Longs, Longs]:
     Returns:
         The number of each value, and for each number the first place that has it.
     """
-    number = pa.array(values).dictionary_encode().indices.to_numpy().astype(np.int64)
-    places = np.arange(len(values))
-    first = np.zeros(number.max() + 1 if len(number) else 0, np.int64)
-    first[number[::-1]] = places[::-1]  # of several, the last is kept
-    return number, first
+    # A hash table, all values at once: of those that want a slot the first gets it, and its equals
+    # with it; the others look for another slot in the next round.
+    slots = 1 << (_SLOTS * len(values)).bit_length()
+    owner, twin = np.empty(slots, np.int64), np.empty(len(values), np.int64)
+    rest, keys = np.arange(len(values)), values
+    salt = 0
+    while len(rest):
+        slot = keys & (slots - 1)
+        owner[slot[::-1]] = rest[::-1]  # of several, the last is kept
+        first = owner[slot]
+        same = values[first] == values[rest]
+        twin[rest[same]] = first[same]
+        rest = rest[~same]
+        keys = mix(values[rest], salt)
+        salt += 1
+    is_first = twin == np.arange(len(values))
+    return (np.cumsum(is_first) - 1)[twin], np.flatnonzero(is_first)
 
 
 def compact(values: Longs, bound: int) -> tuple[Longs, Longs]:

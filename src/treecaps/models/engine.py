@@ -1,10 +1,12 @@
 """``Engine``: what runs trained models, with NumPy arrays on the outside."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.inputs.base import Floats, Input
@@ -46,6 +48,10 @@ class Engine(Protocol):
     @property
     def outputs(self) -> int:
         """How many outputs the head of each model has: one for each class, if there are any."""
+
+    @property
+    def fork_safe(self) -> bool:
+        """Whether it can run in a process that was forked, so that workers answer by themselves."""
 
     def read_trees(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Input:
         """Return programs in the form that the models read."""
@@ -97,7 +103,7 @@ def check_array(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[A
 
 
 def set_num_threads(count: int) -> None:
-    """Set how many threads compute; the other cores may parse meanwhile."""
-    import torch
-
-    torch.set_num_threads(count)
+    """Set how many threads compute in this process, by NumPy and, if it is loaded, by PyTorch."""
+    threadpool_limits(count, "blas")
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(count)

@@ -36,6 +36,8 @@ class TorchEngine:
         outputs: How many outputs the head of each has.
     """
 
+    fork_safe = False  # threads of PyTorch do not survive it
+
     def __init__(self, members: Sequence[Model], weights: Sequence[float], outputs: int) -> None:
         self.members, self.weights = tuple(members), tuple(weights)
         self.outputs = outputs

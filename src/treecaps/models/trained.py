@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from treecaps.models.calibration import Calibration
 from treecaps.models.config import ModelConfig
 from treecaps.models.engine import BuildEngine, Engine, Floats
 from treecaps.models.folder import StoredModel, read_model, write_model
+from treecaps.models.treecaps_config import TreeCapsConfig
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.text import short_repr
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from treecaps.explanation.explanation import Explanation
     from treecaps.inference.classify import Classification
     from treecaps.inference.embed import Embedding
+    from treecaps.models.light.engine import NumpyEngine
     from treecaps.models.network import Model
+    from treecaps.models.torch_engine import TorchEngine
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +68,34 @@ class TrainedModel:
         """What each of the networks is made of."""
         return self.engine.config
 
+    @cached_property
+    def torch_engine(self) -> "TorchEngine":
+        """The same networks on PyTorch, made when they are first asked for."""
+        from treecaps.models.torch_engine import TorchEngine
+
+        if isinstance(self.engine, TorchEngine):
+            return self.engine
+        engine = self.engine
+        return TorchEngine.build(
+            self.config, engine.weights, self.vocabulary, engine.outputs, engine.arrays()
+        )
+
+    @cached_property
+    def light_engine(self) -> "NumpyEngine":
+        """The same networks in NumPy, which only those of the architecture treecaps can be."""
+        from treecaps.models.light.engine import NumpyEngine
+
+        engine = self.engine
+        if isinstance(engine, NumpyEngine):
+            return engine
+        return NumpyEngine.build(
+            self.config, engine.weights, self.vocabulary, engine.outputs, engine.arrays()
+        )
+
     @property
     def members(self) -> "tuple[Model, ...]":
-        """The networks of the ensemble, which only an engine on PyTorch has."""
-        members: tuple[Model, ...] | None = getattr(self.engine, "members", None)
-        if members is None:
-            raise UsageError("this needs networks on PyTorch: load the model with its own engine")
-        return members
+        """The networks of the ensemble, on PyTorch."""
+        return self.torch_engine.members
 
     @property
     def num_parameters(self) -> int:
@@ -165,7 +190,7 @@ class TrainedModel:
             beside: The contents of other files that belong to the model.
             half: Whether to save the weights as float16.
         """
-        parts = {name: value for name, value in vars(self).items() if name != "folder"}
+        parts = {name: getattr(self, name) for name in StoredModel._fields}
         write_model(Path(folder), StoredModel(**parts), beside or {}, half=half)
 
     @classmethod
@@ -174,14 +199,22 @@ class TrainedModel:
 
         Args:
             folder: Where from.
-            engine: Makes what runs the networks; by default an engine on PyTorch.
+            engine: Makes what runs the networks; by default NumPy runs those of the architecture
+                treecaps and PyTorch the others.
         """
-        if engine is None:
-            from treecaps.models.torch_engine import TorchEngine
-
-            engine = TorchEngine.build
-        stored = read_model(Path(folder), engine)
+        stored = read_model(Path(folder), engine or _build_engine)
         return cls(**stored._asdict(), folder=Path(folder))
+
+
+def _build_engine(config: ModelConfig, *rest: Any) -> Engine:
+    """Make the engine that suits a configuration, as ``BuildEngine`` says."""
+    if isinstance(config, TreeCapsConfig):
+        from treecaps.models.light.engine import NumpyEngine
+
+        return NumpyEngine.build(config, *rest)
+    from treecaps.models.torch_engine import TorchEngine
+
+    return TorchEngine.build(config, *rest)
 
 
 ModelLike = TrainedModel | str | Path
@@ -205,7 +238,8 @@ def load(name: str | Path, *, engine: BuildEngine | None = None) -> TrainedModel
 
     Args:
         name: The folder, or the name.
-        engine: Makes what runs the networks; by default an engine on PyTorch.
+        engine: Makes what runs the networks; by default NumPy runs those of the architecture
+            treecaps and PyTorch the others.
     """
     if not isinstance(name, str | Path):
         raise UsageError(f"a model is loaded by its folder or its name, not {type(name).__name__}")

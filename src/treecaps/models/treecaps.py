@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,8 +13,6 @@ from torch.nn import functional
 
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
-from treecaps.inputs.base import Floats
-from treecaps.inputs.distinct import Longs
 from treecaps.inputs.windows import WindowTensors
 from treecaps.inputs.windows_and_bags import WindowsAndBags, WindowsAndBagsTensors
 from treecaps.models.network import Network, NetworkOutput
@@ -24,7 +22,7 @@ from treecaps.nn.dynamic_max_pooling import dynamic_max_pooling
 from treecaps.nn.dynamic_routing import CapsuleLayer
 from treecaps.nn.margin_loss import margin_loss
 from treecaps.nn.squash import lengths, squash
-from treecaps.nn.tensors import to_numpy, to_tensors
+from treecaps.nn.tensors import to_tensors
 from treecaps.nn.token_capsules import TokenCapsules
 from treecaps.nn.top_k_routing import TopKRouting
 from treecaps.nn.tree_convolution import TreeConvolution
@@ -77,26 +75,6 @@ def _new_routing(config: TreeCapsConfig) -> VariableToStatic | TopKRouting:
         distinct=config.distinct_starts,
         **options,
     )
-
-
-class Routes(NamedTuple):
-    """How one program's code capsules come about.
-
-    What is due sums to 1; what points the other way is negative.
-
-    Args:
-        windows: ``[n, S]``, how much of each static capsule is due to each of the n windows.
-        features: ``[F]``, hashes of the token features that are known, sorted.
-        tokens: ``[F, T]``, how much of each static capsule of tokens is due to each of these.
-        code: ``[S + T, classes]``, how much of each code capsule is due to each static capsule.
-        scores: ``[classes]``, the lengths of the code capsules.
-    """
-
-    windows: Floats
-    features: Longs
-    tokens: Floats
-    code: Floats
-    scores: Floats
 
 
 class TreeCaps(Network):
@@ -288,18 +266,6 @@ class TreeCaps(Network):
         return self.variable_to_static.coupling(
             primary, windows.window, count, weight, windows.bounds
         )
-
-    @torch.no_grad()
-    def find_routes(self, program: WindowsAndBags) -> Routes:
-        """Read out where the code capsules of one program come from."""
-        batch: WindowsAndBagsTensors[Tensor] = to_tensors(program, self.vectors)
-        (windows,), code = self.routes(batch)
-        features, tokens = np.zeros(0, np.int64), np.zeros((0, 0), np.float32)
-        if self.tokens and batch.bags:
-            found = self.tokens.shares(batch.bags.offsets, batch.bags.feature, batch.bags.count)
-            features, tokens = to_numpy(found[0]), to_numpy(found[1])
-        scores = self(batch).scores[0]
-        return Routes(to_numpy(windows), features, tokens, to_numpy(code[0]), to_numpy(scores))
 
     @torch.no_grad()
     def routes(self, batch: WindowsAndBagsTensors[Tensor]) -> tuple[list[Tensor], Tensor]:

@@ -74,27 +74,6 @@ class Decoder(nn.Module):
         return logits.log_softmax(1)
 
     @torch.no_grad()
-    def vary(self, code: Tensor, number: int, step: float) -> Tensor:
-        """Move each number of a code capsule a step up and a step down, and rebuild both.
-
-        Args:
-            code: ``[classes, D_cc]``, the code capsules of one program.
-            number: The class whose capsule is varied.
-            step: How far.
-
-        Returns:
-            ``[D_cc, windows + 1]``, how much larger the share of each window is above than below.
-        """
-        size = code.shape[1]
-        steps = step * torch.eye(size, dtype=code.dtype, device=code.device)
-        versions = code.repeat(2 * size, 1, 1)
-        versions[:, number] += torch.cat([steps, -steps])
-        label = torch.full((2 * size,), number, device=code.device)
-        shares = self(versions, label).exp()
-        changes: Tensor = shares[:size] - shares[size:]
-        return changes
-
-    @torch.no_grad()
     def learn_windows(self, inputs: Windows) -> None:
         """Take over the windows that most programs have; of equals, those of lower kinds."""
         batch: WindowTensors[Tensor] = to_tensors(inputs, self.bias)

@@ -11,7 +11,6 @@ from markupsafe import Markup
 from treecaps.explanation.explanation import explain
 from treecaps.inference.confusion import count_predictions
 from treecaps.inputs.base import Floats
-from treecaps.models.torch_engine import TorchEngine
 from treecaps.models.treecaps import TreeCaps
 from treecaps.rendering import charts
 from treecaps.rendering.confusion import to_svg
@@ -228,11 +227,8 @@ class _Report(TrainingFacts):
             return Markup("")
         rows = np.linspace(0, len(self.trees) - 1, count).astype(int).tolist()
         inputs = self.model.read_trees([self.trees[row] for row in rows])
-        engine = self.model.engine
-        if self.classifies and isinstance(engine, TorchEngine):
-            capsules = engine.represent(inputs)
-        else:
-            capsules = engine.embed(inputs)
+        engine = self.model.torch_engine
+        capsules = engine.represent(inputs) if self.classifies else engine.embed(inputs)
         if np.ptp(capsules, 0).max() == 0:  # programs that are all alike have no places to take
             return Markup("")
         plane = TSNE(init="pca", random_state=0, perplexity=min(30, (count - 1) / 3))

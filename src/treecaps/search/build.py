@@ -2,12 +2,14 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -204,28 +206,31 @@ def _stamp(path: Path) -> str:
     return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
+class _Part(NamedTuple):
+    """A function or a file: the key of the contents it is from, and what the index keeps of it."""
+
+    id: str
+    language: str
+    span: Span | None
+    vector: Vectors
+
+
 def _contents(
     work: _Work, sources: Sources, embedder: Embedder, functions: bool, workers: int | None
 ) -> Iterator[Content]:
     """Yield the vectors of contents that have none yet."""
-    model = embedder.model
-    results = stream(
-        model,
-        work.programs(sources.files),
-        lambda inputs: list(model.engine.embed(inputs)),
-        functions=functions,
-        workers=workers or os.cpu_count() or 1,
-    )
+    answer = partial(_embed, embedder)
+    programs = work.programs(sources.files)
+    results = stream(embedder.model, programs, answer, functions=functions, workers=workers)
     with closing(results):
-        for key, found in groupby(results, _key):
+        for key, found in groupby(results, attrgetter("id")):
             spans, vectors, language = [], [], ""
             for one in found:
-                if not isinstance(one, Failure):
-                    unit, vector = one
-                    if unit.tree.text.strip():
-                        spans.append(_span(unit))
-                        vectors.append(vector)
-                        language = unit.tree.language
+                if isinstance(one, _Part):
+                    if one.span:
+                        spans.append(one.span)
+                        vectors.append(one.vector)
+                        language = one.language
                 elif one.code != "functions":
                     work.failed[key] = one
             if key not in work.failed:
@@ -233,10 +238,11 @@ def _contents(
                 yield Content(key, language, spans, rows)
 
 
-def _key(one: tuple[CodeUnit, Vectors] | Failure) -> str:
-    return one.id if isinstance(one, Failure) else one[0].id
-
-
-def _span(unit: CodeUnit) -> Span:
-    line = unit.line or 1
-    return Span(unit.function, line, line + unit.tree.text.rstrip().count(b"\n"))
+def _embed(embedder: Embedder, units: Sequence[CodeUnit]) -> Iterator[_Part]:
+    """Yield what an index keeps of programs or functions; what is blank has no span."""
+    vectors = embedder.embed_trees([unit.tree for unit in units])
+    for unit, vector in zip(units, vectors, strict=True):
+        text = unit.tree.text.rstrip()
+        line = unit.line or 1
+        span = Span(unit.function, line, line + text.count(b"\n")) if text else None
+        yield _Part(unit.id, unit.tree.language, span, vector)

@@ -176,7 +176,7 @@ class Engine:
                 continue
             units = [unit for _, unit in chosen]
             self._metrics.batch.observe(len(units))
-            found = self._classes(units, jobs) if classes else self._vectors(units)
+            found = self._classes(units, jobs) if classes else self._embedder.embed_units(units)
             for (number, _), one in zip(chosen, found, strict=True):
                 answers[number].append(one)
         self._finish(jobs, answers)
@@ -185,13 +185,6 @@ class Engine:
 
     def _classes(self, units: list[CodeUnit], jobs: Sequence[_Job]) -> Sequence[Classification]:
         return classify_units(self.model, units, max(job.top for job in jobs))
-
-    def _vectors(self, units: list[CodeUnit]) -> Sequence[Embedding]:
-        vectors = self._embedder.embed_trees([unit.tree for unit in units])
-        return [
-            Embedding(unit.id, vector, unit.function, unit.line)
-            for unit, vector in zip(units, vectors, strict=True)
-        ]
 
     def _finish(self, jobs: Sequence[_Job], answers: list[list[Any]]) -> None:
         """Give each job as many classes as it wants, and matches for its vector."""

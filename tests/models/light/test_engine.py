@@ -77,7 +77,7 @@ def test_ensembles_are_equal(name: str, weights: tuple[float, ...]) -> None:
 
 @pytest.mark.parametrize("name", ["algorithms", "poj104"])
 def test_bundled_models_answer_the_same(name: str) -> None:
-    whole, light = load(name), load(name, engine=NumpyEngine.build)
+    whole, light = load(name, engine=TorchEngine.build), load(name)
     inputs = light.read_trees(real_trees())
     assert isinstance(whole.engine, TorchEngine)
     assert isinstance(light.engine, NumpyEngine)

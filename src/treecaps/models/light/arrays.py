@@ -43,6 +43,28 @@ def sum_runs(vectors: Floats, row: Longs, offsets: Longs, *weights: Floats) -> F
     return sums.reshape(len(sizes), -1)
 
 
+def spread_runs(
+    gradient: Floats, size: int, row: Longs, offsets: Longs, *weights: Floats
+) -> Floats:
+    """Return the gradient ``[N, V]`` of the vectors of ``sum_runs``, from that of its sums.
+
+    Args:
+        gradient: ``[B, K V]``.
+        size: N, how many vectors there are.
+        row: As ``sum_runs`` has it.
+        offsets: Likewise.
+        weights: Likewise.
+    """
+    order = np.argsort(row, kind="stable")
+    run = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[order]
+    begins = np.searchsorted(row[order], np.arange(size + 1))
+    parts = np.split(gradient, len(weights), 1)
+    found = [
+        sum_runs(part, run, begins, one[order]) for part, one in zip(parts, weights, strict=True)
+    ]
+    return sum(found[1:], found[0])
+
+
 def softmax(values: Floats, axis: int) -> Floats:
     """Return the softmax along an axis; there may be minus infinity, but not only."""
     found: Floats = np.exp(values - values.max(axis, keepdims=True))
@@ -55,6 +77,18 @@ def squash(capsules: Floats, form: str, axis: int = -1) -> Floats:
     squared: Floats = np.square(capsules).sum(axis, keepdims=True)
     scale = 1 if form == "printed" else np.sqrt(squared + _TINY)
     found: Floats = capsules * (scale / (1 + squared))
+    return found
+
+
+def squash_gradient(capsules: Floats, gradient: Floats, form: str, axis: int = -1) -> Floats:
+    """Return the gradient of capsules before they were squashed, from that afterwards."""
+    squared: Floats = np.square(capsules).sum(axis, keepdims=True)
+    scale = 1 if form == "printed" else np.sqrt(squared + _TINY)
+    # The factor of a capsule, and twice its derivative by the squared length.
+    factor = scale / (1 + squared)
+    slope = (0 if form == "printed" else 1 / (scale * (1 + squared))) - 2 * factor / (1 + squared)
+    along = (gradient * capsules).sum(axis, keepdims=True)
+    found: Floats = factor * gradient + slope * along * capsules
     return found
 
 

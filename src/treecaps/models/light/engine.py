@@ -31,6 +31,8 @@ class NumpyEngine:
         arrays: The weights of all networks.
     """
 
+    fork_safe = True
+
     def __init__(
         self, config: TreeCapsConfig, weights: Sequence[float], outputs: int, arrays: Arrays
     ) -> None:
@@ -40,8 +42,9 @@ class NumpyEngine:
         for name, array in arrays.items():
             number, _, rest = name.partition(".")
             members[int(number)][rest] = array
-        networks = [LightTreeCaps(config, member, outputs) for member in members]
-        self._counting = counting(self.weights, networks)
+        every = [LightTreeCaps(config, member, outputs) for member in members]
+        self.networks = counting(self.weights, every)
+        """The networks that count, with their weights."""
 
     @classmethod
     def build(
@@ -73,7 +76,7 @@ class NumpyEngine:
         """Return the weighted mean of the networks' scores, ``[B, classes]``."""
 
         def score(batch: Batch) -> Floats:
-            found = [np.float32(weight) * one.scores(batch) for weight, one in self._counting]
+            found = [np.float32(weight) * one.scores(batch) for weight, one in self.networks]
             return sum(found[1:], found[0])
 
         return self._run(inputs, score, self.outputs)
@@ -83,7 +86,7 @@ class NumpyEngine:
 
         def embed(batch: Batch) -> Floats:
             found = []
-            for weight, one in self._counting:
+            for weight, one in self.networks:
                 static = one.static(batch)
                 flat = static.reshape(len(static), -1)
                 length = np.linalg.norm(flat, axis=1, keepdims=True)

@@ -1,6 +1,7 @@
-"""The forward pass of a TreeCaps network in NumPy."""
+"""The forward pass of a TreeCaps network in NumPy, and what it takes to go back."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,58 @@ from treecaps.inputs.node_windows import LayerTensors
 from treecaps.inputs.symbols import SymbolTensors
 from treecaps.inputs.windows import WindowTensors
 from treecaps.inputs.windows_and_bags import WindowsAndBagsTensors
-from treecaps.models.light.arrays import lengths, softmax, squash, sum_runs
-from treecaps.models.light.routing import make_static
+from treecaps.models.light.arrays import (
+    lengths,
+    softmax,
+    spread_runs,
+    squash,
+    squash_gradient,
+    sum_runs,
+)
+from treecaps.models.light.routing import make_static, normalize
 from treecaps.models.treecaps_config import TreeCapsConfig
 
 Weights = dict[str, NDArray[Any]]
 Batch = WindowsAndBagsTensors[NDArray[Any]]
+Way = list[Callable[[Floats], Floats]]
+"""The way back: each function makes the gradient of a step's inputs of that of its outputs. Where a
+step is given one, it adds its own."""
+
+
+class Coupled(NamedTuple):
+    """The outputs of a capsule layer, and what they are sums of.
+
+    Args:
+        values: ``[B, M, D]``.
+        sums: ``[B, M, D]``, the same before they were squashed.
+        predictions: ``[J, B, M, D]``, what each capsule below predicts.
+        coupling: ``[J, B, M]``, how much of that counts.
+        weight: ``[J, size, M D]``, what makes predictions of capsules.
+        whitening: ``[J, size, size]``, what is done to capsules before that, if anything.
+    """
+
+    values: Floats
+    sums: Floats
+    predictions: Floats
+    coupling: Floats
+    weight: Floats
+    whitening: Floats | None
+
+    def gradient(self, gradient: Floats, form: str) -> Floats:
+        """Return the gradient of the capsules below, ``[B, J, size]``, with the coupling held."""
+        of_sums = squash_gradient(self.sums, gradient, form)
+        parts = self.coupling[..., None] * of_sums
+        below: Floats = np.matmul(parts.reshape(*parts.shape[:2], -1), self.weight.swapaxes(1, 2))
+        if self.whitening is not None:
+            below = np.matmul(below, self.whitening.swapaxes(1, 2))
+        return below.swapaxes(0, 1)
+
+    def due(self) -> Floats:
+        """Return for the first program ``[J, M]``, how much of each output is due to each capsule.
+
+        That is 1 in all, or 0 where the output is nothing.
+        """
+        return normalize((self.predictions[:, 0] * self.values[0]).sum(2) * self.coupling[:, 0])
 
 
 class LightTreeCaps:
@@ -31,34 +78,49 @@ class LightTreeCaps:
 
     def __init__(self, config: TreeCapsConfig, weights: Weights, classes: int) -> None:
         self.config, self.weights, self.classes = config, weights, classes
+        self.has_tokens = "tokens.vectors" in weights
 
     def scores(self, batch: Batch) -> Floats:
         """Return the lengths of the code capsules, ``[B, classes]``."""
-        static = self.static(batch)
-        config = self.config
-        if config.secondary:
-            static = self._capsules("secondary", static, config.secondary)
-        return lengths(self._capsules("code", static, self.classes))
+        return lengths(self.code(self.static(batch)))
 
     def static(self, batch: Batch) -> Floats:
         """Return the static capsules ``[B, S, D_pvc]``."""
-        windows, config = batch.windows, self.config
-        capsules, count, weight = self._primary(windows)
+        windows = batch.windows
+        capsules, count, weight = self.primary(windows)
         offsets = np.array(windows.bounds)
-        found = make_static(config, capsules, windows.window, count, weight, offsets)
-        if "tokens.vectors" not in self.weights or batch.bags is None:
+        found = make_static(self.config, capsules, windows.window, count, weight, offsets)
+        if not self.has_tokens or batch.bags is None:
             return found
-        return np.concatenate([found, self._token_capsules(batch.bags)], 1)
+        return np.concatenate([found, self.tokens(batch.bags)], 1)
 
-    def _primary(self, windows: WindowTensors[NDArray[Any]]) -> tuple[Floats, Floats, Floats]:
-        """Return the capsules ``[W, D, C]`` of windows, their counts, and how much they weigh."""
+    def code(self, static: Floats) -> Floats:
+        """Return the code capsules ``[B, classes, D_cc]``."""
+        if self.config.secondary:
+            static = self.capsules("secondary", static, self.config.secondary)
+        return self.capsules("code", static, self.classes)
+
+    def primary(
+        self,
+        windows: WindowTensors[NDArray[Any]],
+        vectors: Floats | None = None,
+        way: Way | None = None,
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return the capsules ``[W, D, C]`` of windows, their counts, and how much they weigh.
+
+        Args:
+            windows: The windows of programs.
+            vectors: ``[N, V]``, other vectors for their symbols than those that it has learned.
+            way: Gets the way back from the capsules to the vectors.
+        """
         config = self.config
-        vectors = self._symbol_vectors(windows.symbols)
+        if vectors is None:
+            vectors = self.symbol_vectors(windows.symbols)
         sizes = (config.vector_size, *config.hidden)
         for number, layer in enumerate(windows.layers[:-1]):
             residual = config.residual and sizes[number] == sizes[number + 1]
-            vectors = self._convolve(f"hidden.{number}", vectors, layer, residual)
-        outputs = self._convolve("primary", vectors, windows.layers[-1])
+            vectors = self._convolve(f"hidden.{number}", vectors, layer, residual, way)
+        outputs = self._convolve("primary", vectors, windows.layers[-1], False, way)
         count = weight = windows.count
         if config.counts == "log":
             weight = 1 + np.log(weight)
@@ -68,11 +130,9 @@ class LightTreeCaps:
             gate = outputs @ self.weights["gate.weight"].T + self.weights["gate.bias"]
             weight = weight * np.logaddexp(0, gate)[windows.window, 0]
         capsules = outputs.reshape(len(outputs), config.primary_size, -1)
-        if config.squash_primary:
-            capsules = squash(capsules, config.squash, 1)
-        return capsules, count, weight
+        return self._squash(capsules, way), count, weight
 
-    def _symbol_vectors(self, symbols: SymbolTensors[NDArray[Any]]) -> Floats:
+    def symbol_vectors(self, symbols: SymbolTensors[NDArray[Any]]) -> Floats:
         """Return for each symbol the vector of its kind, plus the mean of its sub-tokens'."""
         vectors: Floats = self.weights["vectors"][symbols.kind]
         if "token_vectors" not in self.weights:
@@ -87,49 +147,126 @@ class LightTreeCaps:
         name: str,
         vectors: Floats,
         windows: LayerTensors[NDArray[Any]],
-        residual: bool = False,
+        residual: bool,
+        way: Way | None,
     ) -> Floats:
         """Convolve every window once, ``[W, outputs]``."""
+        size, runs = len(vectors), (windows.member, windows.offsets)
         weights = (windows.top, windows.left, windows.right)
-        sums = sum_runs(vectors, windows.member, windows.offsets, *weights)
-        outputs = np.tanh(sums @ self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"])
-        return outputs + sums[:, : outputs.shape[1]] if residual else outputs
+        sums = sum_runs(vectors, *runs, *weights)
+        weight = self.weights[f"{name}.weight"]
+        active = np.tanh(sums @ weight + self.weights[f"{name}.bias"])
+        outputs = active + sums[:, : active.shape[1]] if residual else active
+        if way is not None:
 
-    def _token_capsules(self, bags: BagTensors[NDArray[Any]]) -> Floats:
-        """Return the static capsules of tokens, ``[B, C, D_pvc]``."""
-        known, config = self.weights["tokens.known"], self.config
+            def back(gradient: Floats) -> Floats:
+                of_sums = (gradient * (1 - np.square(active))) @ weight.T
+                if residual:
+                    of_sums[:, : gradient.shape[1]] += gradient
+                return spread_runs(of_sums, size, *runs, *weights)
+
+            way.append(back)
+        return outputs
+
+    def _squash(self, capsules: Floats, way: Way | None) -> Floats:
+        """Squash primary capsules ``[W, D, C]`` that come from ``[W, D C]``, if that is asked."""
+        form, asked = self.config.squash, self.config.squash_primary
+        if way is not None:
+
+            def back(gradient: Floats) -> Floats:
+                if asked:
+                    gradient = squash_gradient(capsules, gradient, form, 1)
+                return gradient.reshape(len(gradient), -1)
+
+            way.append(back)
+        return squash(capsules, form, 1) if asked else capsules
+
+    def find_tokens(self, bags: BagTensors[NDArray[Any]]) -> tuple[Longs, NDArray[np.bool_]]:
+        """Return which features of the network those of programs are, and which it knows at all."""
+        known = self.weights["tokens.known"]
         place = np.minimum(np.searchsorted(known, bags.feature), len(known) - 1)
         there = known[place] == bags.feature
-        # Each distinct feature is computed once.
-        features, number = np.unique(place[there], return_inverse=True)
-        vectors = self.weights["tokens.vectors"][features]
-        outputs = vectors @ self.weights["tokens.linear.weight"].T
-        outputs = np.tanh(outputs + self.weights["tokens.linear.bias"])
-        capsules = outputs.reshape(-1, config.primary_size, config.token_channels)
-        capsules = squash(capsules, config.squash, 1).reshape(outputs.shape)
-        weight = 1 + np.log(bags.count[there].astype(np.float32))
-        ends: Longs = np.concatenate([[0], np.cumsum(there)])[bags.offsets]
-        sums = sum_runs(capsules, number, ends, weight)
-        sums = sums.reshape(-1, config.primary_size, config.token_channels)
-        return squash(sums, config.squash, 1).swapaxes(1, 2)
+        return place[there], there
 
-    def _capsules(self, name: str, capsules: Floats, outputs: int) -> Floats:
+    def tokens(
+        self,
+        bags: BagTensors[NDArray[Any]],
+        vectors: Floats | None = None,
+        way: Way | None = None,
+    ) -> Floats:
+        """Return the static capsules of tokens, ``[B, C, D_pvc]``.
+
+        Args:
+            bags: The features of programs.
+            vectors: ``[F, V]``, other vectors for the distinct ones that are known, in order.
+            way: Gets the way back from the static capsules to the vectors.
+        """
+        place, there = self.find_tokens(bags)
+        # Each distinct feature is computed once.
+        features, number = np.unique(place, return_inverse=True)
+        if vectors is None:
+            vectors = self.weights["tokens.vectors"][features]
+        linear = self.weights["tokens.linear.weight"]
+        units, outputs = self.token_units(vectors)
+        shape = (-1, *units.shape[1:])
+        flat = units.reshape(len(units), len(linear))
+        weight = self.weigh_tokens(bags.count[there])
+        ends: Longs = np.concatenate([[0], np.cumsum(there)])[bags.offsets]
+        sums = sum_runs(flat, number, ends, weight).reshape(shape)
+        if way is not None:
+            form = self.config.squash
+
+            def back(gradient: Floats) -> Floats:
+                of_sums = squash_gradient(sums, gradient.swapaxes(1, 2), form, 1)
+                of_sums = of_sums.reshape(len(sums), -1)
+                found = spread_runs(of_sums, len(units), number, ends, weight).reshape(shape)
+                found = squash_gradient(outputs, found, form, 1) * (1 - np.square(outputs))
+                of_vectors: Floats = np.matmul(found.reshape(flat.shape), linear)
+                return of_vectors
+
+            way.append(back)
+        return squash(sums, self.config.squash, 1).swapaxes(1, 2)
+
+    def token_units(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """Return the capsules ``[F, D_pvc, C]`` of features, and the same before the squash."""
+        linear, bias = (self.weights[f"tokens.linear.{name}"] for name in ("weight", "bias"))
+        outputs = np.tanh(vectors @ linear.T + bias)
+        outputs = outputs.reshape(-1, self.config.primary_size, self.config.token_channels)
+        return squash(outputs, self.config.squash, 1), outputs
+
+    @staticmethod
+    def weigh_tokens(count: NDArray[Any]) -> Floats:
+        """Return how much features weigh that occur so often."""
+        found: Floats = 1 + np.log(count.astype(np.float32))
+        return found
+
+    def capsules(self, name: str, capsules: Floats, outputs: int) -> Floats:
         """Return the ``[B, M, D]`` outputs of a capsule layer for capsules ``[B, J, size]``."""
         config, weight = self.config, self.weights[f"{name}.weight"]  # [J, size, M D]
-        bias = self.weights.get(f"{name}.bias", np.float32(0))
+        if config.code_iterations > 1 or f"{name}.whitening" in self.weights:
+            return self.couple(name, capsules, outputs).values
+        # Everything goes everywhere in equal parts: no need to predict one by one.
         batch, inputs, size = capsules.shape
+        sums = np.matmul(capsules.reshape(batch, -1), weight.reshape(inputs * size, -1)) / outputs
+        bias = self.weights.get(f"{name}.bias", np.float32(0))
+        return squash(sums.reshape(batch, outputs, -1) + bias, config.squash)
+
+    def couple(self, name: str, capsules: Floats, outputs: int) -> Coupled:
+        """Run the dynamic routing of a capsule layer."""
+        config, weight = self.config, self.weights[f"{name}.weight"]
         whitening = self.weights.get(f"{name}.whitening")
-        if config.code_iterations == 1 and whitening is None:
-            sums = np.matmul(capsules.reshape(batch, -1), weight.reshape(inputs * size, -1))
-            return squash((sums / outputs).reshape(batch, outputs, -1) + bias, config.squash)
+        bias = self.weights.get(f"{name}.bias", np.float32(0))
+        batch, inputs, _ = capsules.shape
         below = capsules.swapaxes(0, 1)
         if whitening is not None:
             below = below @ whitening
         predictions = (below @ weight).reshape(inputs, batch, outputs, -1)
-        values = squash(predictions.sum(0) / outputs + bias, config.squash)
-        total = values
+        coupling: Floats = np.full((inputs, batch, outputs), 1 / outputs, predictions.dtype)
+        sums = predictions.sum(0) / outputs + bias
+        values = total = squash(sums, config.squash)
         for _ in range(1, config.code_iterations):
             coupling = softmax((predictions * total).sum(3), 2)
-            values = squash((predictions * coupling[..., None]).sum(0) + bias, config.squash)
+            sums = (predictions * coupling[..., None]).sum(0) + bias
+            values = squash(sums, config.squash)
             total = total + values
-        return values
+        return Coupled(values, sums, predictions, coupling, weight, whitening)
