@@ -72,6 +72,26 @@ class MissingExtraError(TreeCapsError):
         )
 
 
+_EXTRAS = {
+    "fastapi": "serve",
+    "matplotlib": "train",
+    "prometheus_client": "serve",
+    "pyarrow": "data",
+    "scipy": "train",
+    "sklearn": "train",
+    "tensorboard": "train",
+    "torch": "train",
+    "uvicorn": "serve",
+}
+"""Which extra brings a package."""
+
+
+def find_extra(error: ModuleNotFoundError, what: str) -> MissingExtraError | None:
+    """Return what to say of a package that is missing, if an extra would bring it."""
+    extra = _EXTRAS.get((error.name or "").partition(".")[0])
+    return MissingExtraError(what, extra) if extra else None
+
+
 class ProgramError(TreeCapsError):
     """One program that cannot be read or parsed; the others go on."""
 

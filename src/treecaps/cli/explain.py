@@ -1,7 +1,6 @@
 """``treecaps explain``."""
 
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,8 +63,6 @@ def command(
     from treecaps.explanation.explanation import explain
     from treecaps.models.engine import set_num_threads
     from treecaps.models.trained import load
-
-    import_module("captum.attr")  # with all else that takes time to load
 
     set_num_threads(1)
     if Path(path).is_dir():

@@ -11,7 +11,7 @@ import click
 from treecaps._version import __version__
 from treecaps.cli.flags import add_flags
 from treecaps.cli.output import note
-from treecaps.errors import MissingExtraError, TreeCapsError, describe_os_error
+from treecaps.errors import MissingExtraError, TreeCapsError, describe_os_error, find_extra
 from treecaps.text import to_one_line
 
 if TYPE_CHECKING:
@@ -169,6 +169,12 @@ def main() -> None:
         if os.environ.get("TREECAPS_TRACEBACK"):
             raise
         note(f"treecaps: error: {add_flags(str(error), error.arguments, cli.running)}")
+        status = 2
+    except ModuleNotFoundError as error:
+        missing = find_extra(error, "this")
+        if missing is None:
+            raise
+        note(f"treecaps: error: {missing}")
         status = 2
     except OSError as error:
         note(f"treecaps: error: cannot write the output: {describe_os_error(error)}")

@@ -38,12 +38,6 @@ def _architectures() -> list[str]:
     return list(ARCHITECTURES)
 
 
-def _presets() -> list[str]:
-    from treecaps.models.architectures import ARCHITECTURES
-
-    return list(dict.fromkeys(name for one in ARCHITECTURES.values() for name in one.presets))
-
-
 def _tasks() -> list[str]:
     from treecaps.tasks import TASKS
 
@@ -51,7 +45,7 @@ def _tasks() -> list[str]:
 
 
 class _Command(click.Command):
-    """A command whose help lists what --set can set; that takes a moment to load."""
+    """A command whose help lists what --set can set for a model."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from treecaps.models.architectures import get_architecture
@@ -59,9 +53,10 @@ class _Command(click.Command):
         from treecaps.tasks import get_task
         from treecaps.training.presets import get_preset, options
 
-        names = list(get_architecture("treecaps").presets)
+        model = ctx.params.get("model") or "treecaps"
+        names = list(get_architecture(model).presets)
         rows = []
-        for every in zip(*(options(get_preset(name)) for name in names), strict=True):
+        for every in zip(*(options(get_preset(name, model)) for name in names), strict=True):
             name, value, text = every[0]
             others = [
                 f"{preset}: {show(other)}"
@@ -69,7 +64,7 @@ class _Command(click.Command):
                 if other != value
             ]
             rows.append((name, f"{text}  [{'; '.join([show(value), *others])}]"))
-        with formatter.section("Names for --set"):
+        with formatter.section(f"Names for --set with --model {model}"):
             formatter.write_dl(rows)
         for name in _tasks()[1:]:
             own = [
@@ -79,18 +74,8 @@ class _Command(click.Command):
             if own:
                 with formatter.section(f"Names for --set with --task {name}"):
                     formatter.write_dl(own)
-        for model in _architectures()[1:]:
-            preset = get_preset("default", model)
-            with formatter.section(
-                f"Names for --set with --model {model}, beside those of training"
-            ):
-                formatter.write_dl(
-                    [
-                        (name, f"{text}  [{show(value)}]")
-                        for name, value, text in options(preset)
-                        if hasattr(preset.network, name)
-                    ]
-                )
+        formatter.write_paragraph()
+        formatter.write_text("Those of another: treecaps train --model NAME --help")
 
 
 @click.command("train", cls=_Command)
@@ -116,14 +101,16 @@ class _Command(click.Command):
 @click.option(
     "--model",
     type=LazyChoice(_architectures),
+    is_eager=True,  # the help is about it
     help="The architecture; treecaps by default, or what --init-from is.",
 )
 @click.option(
     "--preset",
-    type=LazyChoice(_presets),
+    metavar="NAME",
     default="default",
     show_default=True,
-    help="What the network is and how it is trained.",
+    help="What the network is and how it is trained: default, or for treecaps also paper (as"
+    " printed) and published (as its authors' code does it).",
 )
 @click.option(
     "--init-from",

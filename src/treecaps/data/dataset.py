@@ -9,18 +9,25 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from treecaps.errors import DataError, Failure, ProgramError, UsageError, describe_os_error
+from treecaps.errors import (
+    DataError,
+    Failure,
+    ProgramError,
+    UsageError,
+    describe_os_error,
+    find_extra,
+)
 from treecaps.files import read_blocks
 from treecaps.hashing import digest, digest_parts
 from treecaps.syntax.languages import language_named, language_of_file
 from treecaps.syntax.program import MAX_BYTES, Program
 from treecaps.syntax.sources import Sources, list_sources
 from treecaps.text import short_repr
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SHAPES = "a folder with one sub-folder per class, .jsonl, .jsonl.gz or .parquet"
 _SETTLED_NS = 2_000_000_000
@@ -176,6 +183,11 @@ class DataSet:
         return self._program(record, where)
 
     def _read_parquet(self) -> Iterator[Program | Failure]:
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ModuleNotFoundError as error:
+            raise find_extra(error, "Parquet") or error from None
         number = 0
         try:
             # Neither threads nor whole column chunks in memory.
@@ -198,7 +210,9 @@ class DataSet:
             raise DataError(f"{self.path} is damaged after {number:,} rows: {reason}") from None
         self.progress = 1.0
 
-    def _values(self, name: str, column: pa.Array) -> list[Any]:
+    def _values(self, name: str, column: "pa.Array") -> list[Any]:
+        import pyarrow as pa
+
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         kind = column.type

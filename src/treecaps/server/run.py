@@ -61,7 +61,6 @@ def serve(
         tune_malloc()
         loaded = load(model)
         followed = FollowedIndex(index, Embedder(loaded)) if index else None
-        import_module("captum.attr")  # for explanations, with all else that takes time to load
         metrics = Metrics()
         engine = Engine(loaded, followed, limits, metrics)
         address = listener.getsockname()

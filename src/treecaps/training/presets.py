@@ -2,18 +2,21 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
 from treecaps.inputs.base import Input
 from treecaps.models.architectures import architecture_of, get_architecture
 from treecaps.models.config import ModelConfig
-from treecaps.models.network import Model
 from treecaps.models.settings import allowed, from_json, from_text, types_of, unknown_name
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import Classification, Task, get_task
 from treecaps.training.config import TrainingConfig
+
+if TYPE_CHECKING:
+    from treecaps.models.network import Model
 
 _SHOWN = 60
 _PARTS = ("network", "task", "training")
@@ -28,13 +31,12 @@ class Preset:
     training: TrainingConfig
     task: Task = field(default_factory=Classification)
 
-    def __post_init__(self) -> None:
-        self.task.check_model(self.model)
-
-    @property
-    def model(self) -> type[Model]:
-        """The class of the model."""
-        return get_architecture(architecture_of(self.network)).model
+    @cached_property
+    def model(self) -> "type[Model]":
+        """The class of the model; ``UsageError`` if it is not for the task."""
+        model = get_architecture(architecture_of(self.network)).model
+        self.task.check_model(model)
+        return model
 
     def read_trees(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Input:
         """Return programs in the form that the model reads."""

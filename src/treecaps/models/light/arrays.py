@@ -1,5 +1,7 @@
 """What the forward pass in NumPy is made of: the counterparts of a few functions of PyTorch."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,8 @@ from treecaps.inputs.distinct import Longs
 _TINY = np.finfo(np.float32).tiny
 _SHORT = 32
 """Up to so many rows, runs are summed many at a time; longer ones by a product each."""
+_FEW = 16
+"""Up to so many are chosen one by one; that is sooner than to sort all."""
 
 
 def sum_runs(vectors: Floats, row: Longs, offsets: Longs, *weights: Floats) -> Floats:
@@ -106,9 +110,26 @@ def choose(keys: Floats, count: Floats, most: int) -> NDArray[np.int64]:
         count: ``[n]``, how often each row occurs.
         most: How many to choose; k is fewer if there are fewer.
     """
+    most = min(most, round(float(count.sum())))
+    if most <= _FEW:
+        columns = keys.reshape(len(keys), math.prod(keys.shape[1:])).T
+        return _choose_few(columns.copy(), count, most).reshape(most, *keys.shape[1:])
     order = np.argsort(-keys, axis=0, kind="stable")
     ends = count[order].cumsum(0)
-    wanted = np.arange(min(most, round(float(count.sum()))))
     # The first place where more than so many have come.
-    step = (ends[None] > wanted.reshape(-1, *[1] * ends.ndim)).argmax(1)
-    return np.take_along_axis(order, step, 0)
+    wanted = np.arange(most).reshape(-1, *[1] * ends.ndim)
+    return np.take_along_axis(order, (ends[None] > wanted).argmax(1), 0)
+
+
+def _choose_few(keys: Floats, count: Floats, most: int) -> Longs:
+    """Return where the largest keys ``[columns, n]`` are, ``[most, columns]``: one by one."""
+    columns = np.arange(len(keys))
+    found = np.zeros((most, len(keys)), np.int64)
+    before = times = np.zeros(len(keys), np.int64)
+    for step in range(most):
+        place = found[step] = keys.argmax(1)
+        times = np.where(place == before, times, 0) + 1
+        done = count[place] <= times
+        keys[columns[done], place[done]] = -np.inf
+        before = place
+    return found

@@ -18,7 +18,7 @@ class Routed(NamedTuple):
         values: ``[G, s, D]``, for G groups of s that compete by themselves.
         sums: ``[G, s, D]``, the same before they were squashed.
         units: ``[G, n, D]``, the capsules that were routed.
-        shares: ``[G, n, s]``, how much of each went into each sum.
+        shares: ``[G, s, n]``, how much of each went into each sum.
         runs: How many runs of static capsules there are, each of which should have a of them; it
             has fewer where there are not as many capsules.
         place: ``[G, n, D]``, where in the primary capsules the numbers of ``units`` are; all of
@@ -50,7 +50,7 @@ class Routed(NamedTuple):
         groups, there, size = self.sums.shape
         of_values = gradient.reshape(self.runs, -1, size)[:, : groups * there // self.runs]
         of_sums = squash_gradient(self.sums, of_values.reshape(self.sums.shape), form)
-        units = self.shares @ of_sums
+        units = self.shares.swapaxes(1, 2) @ of_sums
         if self.place is not None:
             found = np.zeros_like(capsules)
             np.add.at(found.reshape(-1), self.place, units)
@@ -66,12 +66,11 @@ class Routed(NamedTuple):
             channels: C, how many capsules a window has.
             statics: a, how many static capsules a group has with those that are missing.
         """
-        along = self.shares * (self.units @ self.values.swapaxes(1, 2))  # [G, n, a]
-        along = np.pad(along, ((0, 0), (0, 0), (0, statics - along.shape[2])))
-        if len(along) == 1:
+        along = self.shares * (self.values @ self.units.swapaxes(1, 2))  # [G, s, n]
+        along = np.pad(along, ((0, 0), (0, statics - along.shape[1]), (0, 0)))
+        along = along.reshape(-1, along.shape[2]).T
+        if len(self.units) == 1:  # all channels of a window, one after the other
             along = along.reshape(-1, channels, statics).sum(1)
-        else:
-            along = along.swapaxes(0, 1).reshape(along.shape[1], -1)
         return normalize(along)
 
 
@@ -125,13 +124,13 @@ def route(config: TreeCapsConfig, units: Floats, count: Floats, weight: Floats) 
 
 def _route(config: TreeCapsConfig, units: Floats, count: Floats, weight: Floats) -> Routed:
     """Run variable-to-static routing."""
-    groups = units.transpose(2, 0, 1)  # [C, n, D]
+    groups = np.ascontiguousarray(units.transpose(2, 0, 1))  # [C, n, D]
     counts, weights = (np.broadcast_to(one, groups.shape[:2]) for one in (count, weight))
     if not config.per_channel:
         groups, counts, weights = (
             one.swapaxes(0, 1).reshape(1, -1, *one.shape[2:]) for one in (groups, counts, weights)
         )
-    length = np.square(groups).sum(2).T  # [n, groups]
+    length = np.einsum("gnd,gnd->ng", groups, groups)
     times = counts[0]
     if config.routed is not None:
         weights = weights * _routed_share(length, times, config.routed).T
@@ -139,7 +138,7 @@ def _route(config: TreeCapsConfig, units: Floats, count: Floats, weight: Floats)
         length, np.minimum(times, 1) if config.distinct_starts else times, config.statics
     )
     values = np.take_along_axis(groups, starts.T[:, :, None], 1)  # [groups, at most a, D]
-    return _iterate(config, values, groups, weights[:, :, None], len(groups))
+    return _iterate(config, values, groups, weights[:, None], len(groups))
 
 
 def _iterate(
@@ -152,13 +151,13 @@ def _iterate(
 ) -> Routed:
     """Let static capsules ``[G, s, D]`` compete for capsules ``[G, n, D]``, r times."""
     total, sums = np.zeros_like(values), values
-    shares = np.zeros((*units.shape[:2], values.shape[1]), units.dtype)
+    shares = np.zeros((len(units), values.shape[1], units.shape[1]), units.dtype)
     for _ in range(config.static_iterations if values.shape[1] else 0):
         total = total + values
-        shares = softmax(units @ total.swapaxes(1, 2), 2)
+        shares = softmax(total @ units.swapaxes(1, 2), 1)
         if weights is not None:
             shares *= weights
-        sums = shares.swapaxes(1, 2) @ units
+        sums = shares @ units
         values = squash(sums, config.squash)
     return Routed(values, sums, units, shares, runs, place)
 
