@@ -1,6 +1,6 @@
 """Draw the learning curves that ``benchmarks/accuracy.py`` wrote, side by side.
 
-python benchmarks/curves.py benchmarks/results/accuracy-*-default.json --out curves.svg
+python benchmarks/curves.py benchmarks/results/accuracy-*-paper.json --out curves-paper.svg
 """
 
 import argparse

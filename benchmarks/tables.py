@@ -15,7 +15,6 @@ from typing import Any
 import speeds
 from values import (
     HERE,
-    asterisk,
     fill_in_figures,
     load,
     load_card,
@@ -28,23 +27,8 @@ from values import (
 from treecaps.models.architectures import ARCHITECTURES
 
 PAGES = (HERE.parent / "README.md", *sorted((HERE.parent / "docs").glob("*.md")))
-DATA = (
-    ("java-sort", "srcml"),
-    ("java-sort", "tree-sitter"),
-    ("python-algorithms", "ast"),
-    ("poj104", "srcml"),
-    ("poj104", "tree-sitter"),
-)
-WORDS = (
-    ("java-sort", "java-sort"),
-    ("poj104", "poj104"),
-    ("python-algorithms", "python-algorithms"),
-    ("atlas", "atlas"),
-    ("cross-language", "cross-language"),
-    ("cross-language-java-to-cpp", "cross-language, Java to C++"),
-    ("cross-language-cpp-to-java", "cross-language, C++ to Java"),
-)
-"""Data, and what they are called."""
+WORDS = ("java-sort", "python-algorithms", "cross-language")
+"""Data on which networks with sub-tokens were trained."""
 PAPER = (
     ("java-sort", "srcml", "92.11"),
     ("python-algorithms", "ast", "100.00"),
@@ -68,46 +52,13 @@ def both(name: str, key: str = "") -> str:
     return " / ".join(pair) if pair != ["-", "-"] else "-"
 
 
-def mark(text: str, name: str) -> str:
-    """Add an asterisk to a figure of an earlier version of the preset ``default``."""
-    return text if text == "-" else text + asterisk(name)
-
-
-def kinds() -> str:
-    rows = []
-    for data, frontend in DATA:
-        name = f"accuracy-{data}-{frontend}"
-        found = load(f"{name}-default")
-        several = "ensemble" in found and len(found["accuracy"]) == 1
-        file = f"{name}-default"
-        single = mark(percent(file), file) + (" (mean of 3)" if several else "")
-        machines = [percent(f"{name}-svm{depth}") for depth in (2, 3)]
-        together = mark(percent(file, "ensemble_"), file)
-        epochs = str(len(found["curves"]["loss"])) if found else "-"
-        rows.append([data, frontend, *machines, single, together, epochs])
-    header = ("data", "front end", "SVM, windows of depth 2", "depth 3", "preset `default`")
-    return table((*header, "ensemble of 3", "epochs"), rows)
-
-
 def words() -> str:
     rows = []
-    for data, what in WORDS:
-        name = f"accuracy-{data}-tokens"
-        row = [what]
-        for model, key in (
-            ("svm", ""),
-            ("svm-renamed", ""),
-            ("default", ""),
-            ("default", "ensemble_"),
-            ("start", ""),
-        ):
-            file = f"{name}-{model}"
-            text = both(file, key)
-            row.append(text if model.startswith("svm") else mark(text, file))
-        rows.append(row)
+    for data in WORDS:
+        files = (f"accuracy-{data}-tokens-{model}" for model in ("svm", "svm-renamed", "default"))
+        rows.append([data, *map(both, files)])
     machines = ("token SVM", "the same, trained on blind programs too")
-    networks = ("treecaps", "ensemble of 3", "fine-tuned from atlas")
-    return table(("data", *machines, *networks), rows)
+    return table(("data", *machines, "treecaps"), rows)
 
 
 def presets() -> str:
@@ -148,7 +99,7 @@ def models() -> str:
             file = f"accuracy-{data}-" + (
                 f"model-{name}" if name != "treecaps" else "tokens-default"
             )
-            row.append(mark(both(file), file) if name == "treecaps" else both(file))
+            row.append(both(file))
             if data == "java-sort":
                 learned = load(file).get("train_accuracy")
                 row.append(f"{100 * min(learned):.1f}" if learned else "-")
@@ -263,7 +214,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "settings": speeds.settings,
     "sizes": speeds.sizes,
     "authors": speeds.authors,
-    "kinds": kinds,
     "words": words,
     "models": models,
     "presets": presets,

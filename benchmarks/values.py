@@ -21,8 +21,6 @@ from typing import Any
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 BUNDLED = HERE.parent / "src" / "treecaps" / "bundled"
-EARLIER = frozenset({"9850089", "bf164b7", "ccfc096", "977e281", "7ac77c0"})
-"""Commits before the last change of the preset ``default``; its figures of then get an asterisk."""
 
 _MARKER = re.compile(r"(<!--\s+=\s+([^>]*?)\s*-->)(.*?)(<!--\s+/\s+-->)", re.DOTALL)
 _BEGIN = re.compile(r"<!--\s+=")
@@ -59,11 +57,6 @@ def percent(name: str, key: str = "", *, blind: bool = False) -> str:
     """Return an accuracy over seeds; an ensemble's with ``key="ensemble_"``."""
     values = load(name).get(f"{key}accuracy{'_blind' if blind else ''}")
     return spread(values, 1, 100) if values else "-"
-
-
-def asterisk(name: str) -> str:
-    """Return an asterisk if a file is of an earlier version of the preset ``default``."""
-    return "*" if load(name).get("commit") in EARLIER else ""
 
 
 FORMATS: dict[str, Callable[[float], str]] = {

@@ -212,6 +212,28 @@ def token_capsules(layer: TokenCapsules, words: list[bytes], form: str) -> Tenso
     return squash(total, form)
 
 
+def static_capsules(u: Tensor, gate: Tensor, config: TreeCapsConfig, hold: bool) -> Tensor:
+    """Return the static capsules [S, D] of all nodes' capsules [T, C, D], which weigh [T]."""
+    if config.pooling == "max":
+        return u.flatten(0, 1).amax(0, keepdim=True)
+    if config.joint or config.by_coordinate:
+        return published_routing(u, config, hold)
+    options = (
+        config.statics,
+        config.routed,
+        config.static_iterations,
+        config.squash,
+        config.distinct_starts,
+        config.stop_routed and not hold,
+        hold,
+    )
+    channels = u.shape[1]
+    if not config.per_channel:
+        m = gate[:, None].expand(-1, channels).reshape(-1)
+        return variable_to_static(u.flatten(0, 1), m, *options)[0]
+    return torch.cat([variable_to_static(u[:, c], gate, *options)[0] for c in range(channels)])
+
+
 def naive_forward(
     network: TreeCaps, nodes: Nodes, hold: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -241,27 +263,7 @@ def naive_forward(
     u = y.reshape(len(y), config.primary_size, -1).transpose(1, 2)
     if config.squash_primary:
         u = squash(u, config.squash)
-    channels = u.shape[1]
-    if config.pooling == "max":
-        static = u.flatten(0, 1).amax(0, keepdim=True)
-    elif config.joint or config.by_coordinate:
-        static = published_routing(u, config, hold)
-    else:
-        options = (
-            config.statics,
-            config.routed,
-            config.static_iterations,
-            config.squash,
-            config.distinct_starts,
-            config.stop_routed and not hold,
-            hold,
-        )
-        if config.per_channel:
-            parts = [variable_to_static(u[:, c], gate, *options)[0] for c in range(channels)]
-        else:
-            m = gate[:, None].expand(-1, channels).reshape(-1)
-            parts = [variable_to_static(u.flatten(0, 1), m, *options)[0]]
-        static = torch.cat(parts)
+    static = static_capsules(u, gate, config, hold)
     if network.tokens is not None:
         static = torch.cat([static, token_capsules(network.tokens, nodes.words, config.squash)])
     below = static

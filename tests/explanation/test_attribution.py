@@ -88,11 +88,13 @@ def walk_slowly(model: TrainedModel, tree: Tree, number: int) -> Contributions:
     return nodes
 
 
-@pytest.mark.parametrize("tokens", [False, True])
-def test_gradients_are_those_of_many_small_steps(tokens: bool, with_tokens: TrainedModel) -> None:
+@pytest.mark.parametrize(
+    "settings", [("hidden=8",), ("nodes=kinds+tokens", "token_channels=6", "token_features=300")]
+)
+def test_gradients_are_those_of_many_small_steps(settings: tuple[str, ...]) -> None:
+    """Of networks without competition: the shares of routing, which are held, are always 1."""
     trees = example_trees()
-    preset = small("hidden=8", "epochs=8")
-    model = with_tokens if tokens else train(trees, example_labels(), preset=preset)
+    model = train(trees, example_labels(), preset=small("statics=1", "epochs=8", *settings))
     tree, number = trees[0], model.labels.index("gcd")
     found = attribute(model, tree, "gcd", "gradients")
     slow = walk_slowly(model, tree, number)
@@ -200,7 +202,8 @@ def test_tokens_have_their_part_by_routing(with_tokens: TrainedModel) -> None:
         assert found.nodes.sum() == pytest.approx(found.classification.length, abs=1e-4)
     (network,) = with_tokens.members
     assert isinstance(network, TreeCaps)
-    windows = network.config.channels * network.config.slices // network.config.primary_size
+    config = network.config
+    windows = config.statics * config.channels * config.slices // config.primary_size
     tree = found.tree
     routes = {route.capsule: route for route in found.routes}
     of_tokens = [route for capsule, route in routes.items() if capsule >= windows]
