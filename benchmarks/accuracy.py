@@ -9,9 +9,9 @@ the other. What is scored is never used to choose anything: no epoch is picked, 
 last one counts. ``--svm`` and ``--svm-tokens`` score a linear support vector machine instead, on
 the TF-IDF of windows or of tokens, on the same parts. Networks that learn from blind programs, and
 machines on tokens, are scored as the programs are and blind. ``--compare`` scores these three in
-turn and writes their figures to ``benchmarks/results`` and their table to ``docs/results.md``; with
-``--init-from`` it scores networks that are fine-tuned, and adds them to what is there. ``--from``
-and ``--to`` take the programs of one language to learn from, and those of another to score.
+turn and writes their figures to ``benchmarks/results`` and their table to ``docs/results.md``.
+With ``--init-from`` networks are fine-tuned. ``--from`` and ``--to`` take the programs of one
+language to learn from, and those of another to score.
 """
 
 import argparse
@@ -294,8 +294,7 @@ def main() -> None:
     if not options.compare:
         write(measure(options), options.out)
         return
-    compared = (("svm", "plain"), ("svm-renamed", "renamed"), ("default", None))
-    for name, machine in (("start", None),) if options.init_from else compared:
+    for name, machine in (("svm", "plain"), ("svm-renamed", "renamed"), ("default", None)):
         options.svm_tokens = machine
         file = f"accuracy-{describe_data(options)}-tokens-{name}.json"
         write(measure(options), RESULTS / file)

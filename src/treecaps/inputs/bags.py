@@ -12,7 +12,7 @@ import numpy as np
 from treecaps.hashing import hash_64
 from treecaps.inputs.base import Array, Bools, Convert, InputDropout, Programs, select_runs
 from treecaps.inputs.distinct import Longs, mix
-from treecaps.syntax.subtokens import leaf_texts, split_token
+from treecaps.syntax.subtokens import LeafTexts, leaf_texts, split_token
 from treecaps.syntax.tree import Tree
 
 Feature = Literal["tokens", "leaves", "windows"]
@@ -104,10 +104,10 @@ class BagTable:
         self._hashes: dict[tuple[str, ...], int] = {}
         self._found: list[tuple[Longs, Longs]] = []
 
-    def add(self, tree: Tree) -> None:
-        """Add a program."""
+    def add(self, tree: Tree, leaves: LeafTexts | None = None) -> None:
+        """Add a program, of which ``leaf_texts`` may have been asked already."""
         if self._feature == "leaves":
-            every = np.concatenate(hash_leaves(tree)[1])
+            every = np.concatenate(hash_leaves(tree, leaves)[1])
         else:
             spell = _tokens if self._feature == "tokens" else _windows
             every = np.array(list(map(self._hash, spell(tree))), np.int64)
@@ -135,7 +135,7 @@ def _digest(text: bytes) -> int:
     return hash_64(text) - (1 << 63)
 
 
-def hash_leaves(tree: Tree) -> tuple[Longs, list[Longs]]:
+def hash_leaves(tree: Tree, leaves: LeafTexts | None = None) -> tuple[Longs, list[Longs]]:
     """Hash the leaves of a tree that have a text, and runs of neighbouring ones together.
 
     A name counts by its words, and a name that says nothing is like any other such name, so that
@@ -145,14 +145,14 @@ def hash_leaves(tree: Tree) -> tuple[Longs, list[Longs]]:
         ``[L]``, the leaves, in order; and for runs of one, two and three of them, hashes by
         where they begin: ``[L]``, ``[L - 1]`` and ``[L - 2]``.
     """
-    leaves = np.flatnonzero((tree.child_count == 0) & (tree.end > tree.start))
+    every = np.flatnonzero((tree.child_count == 0) & (tree.end > tree.start))
     hashes = _hash_kinds(tree.kinds)[tree.kind]
-    nodes, names, texts = leaf_texts(tree)
+    nodes, names, texts = leaves or leaf_texts(tree)
     hashes[nodes] = list(map(_hash_leaf, names, texts))
-    runs = [hashes[leaves]]
+    runs = [hashes[every]]
     for length in range(1, LONGEST_RUN):
         runs.append(mix(runs[-1][:-1], runs[0][length:]))
-    return leaves, runs
+    return every, runs
 
 
 @cache

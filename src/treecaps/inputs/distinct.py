@@ -17,6 +17,11 @@ def number_distinct(values: Longs) -> tuple[Longs, Longs]:
     Returns:
         The number of each value, and for each number the first place that has it.
     """
+    return number_twins(find_twins(values))
+
+
+def find_twins(values: Longs) -> Longs:
+    """Return for each value the first place that has the same."""
     # A hash table, all values at once: of those that want a slot the first gets it, and its equals
     # with it; the others look for another slot in the next round.
     slots = 1 << (_SLOTS * len(values)).bit_length()
@@ -32,7 +37,12 @@ def number_distinct(values: Longs) -> tuple[Longs, Longs]:
         rest = rest[~same]
         keys = mix(values[rest], salt)
         salt += 1
-    is_first = twin == np.arange(len(values))
+    return twin
+
+
+def number_twins(twin: Longs) -> tuple[Longs, Longs]:
+    """Give places numbers by their twins, as ``number_distinct`` does."""
+    is_first = twin == np.arange(len(twin))
     return (np.cumsum(is_first) - 1)[twin], np.flatnonzero(is_first)
 
 

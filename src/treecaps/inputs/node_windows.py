@@ -7,8 +7,9 @@ from typing import Generic, NamedTuple
 import numpy as np
 
 from treecaps.inputs.base import Array, Convert, Floats, select_runs
-from treecaps.inputs.distinct import Longs, mix, number_distinct
+from treecaps.inputs.distinct import Longs, find_twins, mix, number_twins
 from treecaps.inputs.symbols import SymbolTable
+from treecaps.syntax.subtokens import LeafTexts
 from treecaps.syntax.tree import Ints, Tree
 
 
@@ -72,12 +73,14 @@ class LayerTensors(NamedTuple, Generic[Array]):
 class NodeArrays:
     """All nodes of some trees in one row of numbers, with their children as runs of another."""
 
-    def __init__(self, trees: Sequence[Tree], table: SymbolTable) -> None:
+    def __init__(
+        self, trees: Sequence[Tree], table: SymbolTable, leaves: Sequence[LeafTexts]
+    ) -> None:
         sizes = np.array([len(tree) for tree in trees], np.int64)
         firsts = np.cumsum(sizes) - sizes
         self.trees = len(trees)
         self.program = np.repeat(np.arange(len(trees)), sizes)
-        self.symbol = np.concatenate([table.encode(tree) for tree in trees])
+        self.symbol = np.concatenate(list(map(table.encode, trees, leaves)))
         parent = np.concatenate([tree.parent for tree in trees]) + np.repeat(firsts, sizes)
         parent[firsts] = -1
         self.child = np.argsort(parent, kind="stable")[len(trees) :]  # the roots sort first
@@ -94,36 +97,51 @@ class NodeArrays:
         self.place[self.child] = np.where(
             siblings > 1, self.position[self.child] / np.maximum(siblings - 1, 1), 0.5
         )
+        # What ``number_subtrees`` looks at, and what it knows.
+        self._deep, self._edges = np.arange(size), np.arange(len(self.child))
+        self._twin = np.arange(size)
 
     def number_subtrees(self, classes: Longs) -> tuple[Longs, Longs]:
         """Give nodes numbers by their symbol and the classes of their children.
+
+        The classes are symbols at first, and then the numbers of the last call: each call looks one
+        level deeper. What has no nodes on that level stays as it was.
 
         Returns:
             The number of each node, and for each number the first node that has it.
         """
         salt = 0
-        while True:
-            hashed = mix(self.symbol, salt)
-            if len(self.child):
-                parts = mix(classes[self.child], mix(self.position[self.child], salt + 1))
-                with_children = np.flatnonzero(self.child_count)
-                begins = self.child_offsets[with_children]
-                hashed[with_children] += np.add.reduceat(parts, begins)
-            number, first = number_distinct(hashed)
-            # A hash may deceive, so each node is compared with the first of its number.
-            twin = first[number]
-            same = bool(
-                np.array_equal(self.symbol, self.symbol[twin])
-                and np.array_equal(self.child_count, self.child_count[twin])
-            )
-            if same and len(self.child):
-                others = self.child[
-                    self.child_offsets[twin[self.parent]] + self.position[self.child]
-                ]
-                same = np.array_equal(classes[self.child], classes[others])
-            if same:
-                return number, first
+        while not self._find_twins(classes, salt):
             salt += 2
+        # In the next call, what matters are nodes with children that did matter in this one.
+        matters = np.zeros(len(self.symbol), bool)
+        matters[self._deep] = True
+        matters = np.bincount(self.parent[matters[self.child]], minlength=len(matters)) > 0
+        self._deep = np.flatnonzero(matters)
+        self._edges = np.flatnonzero(matters[self.parent])
+        return number_twins(self._twin)
+
+    def _find_twins(self, classes: Longs, salt: int) -> bool:
+        """Find the first node like each, by a hash, and tell whether it did not deceive."""
+        deep, edges = self._deep, self._edges
+        hashed = mix(self.symbol[deep], salt)
+        below, above = self.child[edges], self.parent[edges]
+        place = self.position[below]
+        if len(edges):
+            parts = mix(classes[below], mix(place, salt + 1))
+            count = self.child_count[deep]
+            begins = np.concatenate([[0], np.cumsum(count)[:-1]])[count > 0]
+            hashed[count > 0] += np.add.reduceat(parts, begins)
+        twin = self._twin
+        twin[deep] = deep[find_twins(hashed)]
+        mine = twin[deep]
+        return bool(
+            np.array_equal(self.symbol[deep], self.symbol[mine])
+            and np.array_equal(self.child_count[deep], self.child_count[mine])
+            and np.array_equal(
+                classes[below], classes[self.child[self.child_offsets[twin[above]] + place]]
+            )
+        )
 
     def windows_of(self, nodes: Longs, depth: int, below: Longs) -> tuple[WindowLayer, Ints]:
         """Return the windows of some nodes, and the depth of each member."""

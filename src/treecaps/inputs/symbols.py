@@ -8,7 +8,7 @@ import numpy as np
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.inputs.base import Array, Convert, select_runs
 from treecaps.inputs.distinct import Longs
-from treecaps.syntax.subtokens import leaf_texts
+from treecaps.syntax.subtokens import LeafTexts, leaf_texts
 from treecaps.syntax.tree import Tree
 
 
@@ -58,19 +58,22 @@ class SymbolTable:
         self._numbers: dict[tuple[int, tuple[int, ...]], int] = {}
         self._seen: dict[tuple[int, bool, bytes], int] = {}
 
-    def encode(self, tree: Tree) -> Longs:
-        """Return the number of each node's symbol."""
+    def encode(self, tree: Tree, leaves: LeafTexts | None = None) -> Longs:
+        """Return the number of each node's symbol.
+
+        Args:
+            tree: The tree.
+            leaves: What ``leaf_texts`` found in it, if it was asked already.
+        """
         kind = self.vocabulary.encode(tree)
         symbol = kind.astype(np.int64)
         if self.vocabulary.tokens:
-            nodes, names, texts = leaf_texts(tree)
-            numbers, seen = [], self._seen
-            for key in zip(kind[nodes].tolist(), names, texts, strict=True):
-                number = seen.get(key)
-                if number is None:
-                    number = seen[key] = self._number(*key)
-                numbers.append(number)
-            symbol[nodes] = numbers
+            nodes, names, texts = leaves or leaf_texts(tree)
+            keys = list(zip(kind[nodes].tolist(), names, texts, strict=True))
+            for key in keys:
+                if key not in self._seen:
+                    self._seen[key] = self._number(*key)
+            symbol[nodes] = list(map(self._seen.__getitem__, keys))
         return symbol
 
     def symbols(self) -> Symbols:

@@ -20,6 +20,7 @@ from treecaps.inputs.base import Array, Convert, Floats, InputDropout, Programs,
 from treecaps.inputs.distinct import Longs, compact, number_distinct
 from treecaps.inputs.node_windows import LayerTensors, NodeArrays, WindowLayer
 from treecaps.inputs.symbols import Symbols, SymbolTable, SymbolTensors
+from treecaps.syntax.subtokens import LeafTexts, leaf_texts
 from treecaps.syntax.tree import Ints, Tree
 
 _CHUNK_NODES = 1 << 20
@@ -121,7 +122,7 @@ class Windows:
         be led back to each node.
         """
         table = SymbolTable(vocabulary)
-        nodes = NodeArrays([tree], table)
+        nodes = NodeArrays([tree], table, [leaf_texts(tree)])
         every = np.arange(len(tree))
         subtree, layers = nodes.symbol, []
         for depth in depths:
@@ -227,9 +228,14 @@ class WindowTable:
         self.first: list[tuple[WindowLayer, Ints]] = []
         self.programs: list[tuple[Longs, ...]] = []
 
-    def add(self, trees: Sequence[Tree]) -> Longs:
-        """Add trees, and tell for each of their nodes which of the rows they add is its."""
-        nodes = NodeArrays(trees, self.table)
+    def add(self, trees: Sequence[Tree], leaves: Sequence[LeafTexts] | None = None) -> Longs:
+        """Add trees, and tell for each of their nodes which of the rows they add is its.
+
+        Args:
+            trees: The trees.
+            leaves: What ``leaf_texts`` found in each, if it was asked already.
+        """
+        nodes = NodeArrays(trees, self.table, leaves or list(map(leaf_texts, trees)))
         subtree = below = nodes.symbol
         for layer, depth in enumerate(self.depths):
             for _ in range(depth - 1):

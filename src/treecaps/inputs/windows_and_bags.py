@@ -9,6 +9,7 @@ from treecaps.inputs.bags import Bags, BagTable, BagTensors, Feature
 from treecaps.inputs.base import Array, Convert, InputDropout, Programs
 from treecaps.inputs.distinct import Longs
 from treecaps.inputs.windows import Windows, WindowTable, WindowTensors, chunk_trees
+from treecaps.syntax.subtokens import leaf_texts
 from treecaps.syntax.tree import Tree
 
 
@@ -54,10 +55,11 @@ class WindowsAndBags:
         windows = WindowTable(vocabulary, depths)
         bags = BagTable(feature) if feature else None
         for chunk in chunk_trees(trees):
-            windows.add(chunk)
+            leaves = list(map(leaf_texts, chunk))
+            windows.add(chunk, leaves)
             if bags:
-                for tree in chunk:
-                    bags.add(tree)
+                for tree, texts in zip(chunk, leaves, strict=True):
+                    bags.add(tree, texts)
         return cls(windows.windows(), bags.bags() if bags else None)
 
     @classmethod

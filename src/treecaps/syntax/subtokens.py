@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,19 +56,29 @@ def split_token(token: bytes, *, name: bool = False) -> tuple[str, ...]:
     return tuple(parts) if parts or not token else (token[:_LONGEST].decode("utf-8", "replace"),)
 
 
-def leaf_texts(tree: Tree) -> tuple[NDArray[np.int64], list[bool], list[bytes]]:
-    """Find the leaves whose kind does not say their text.
+class LeafTexts(NamedTuple):
+    """The leaves of a tree whose kind does not say their text.
 
-    Returns:
-        Their numbers; of each whether it is a name; and the text of each.
+    Args:
+        nodes: Their numbers.
+        names: Of each, whether it is a name.
+        texts: The text of each.
     """
+
+    nodes: NDArray[np.int64]
+    names: list[bool]
+    texts: list[bytes]
+
+
+def leaf_texts(tree: Tree) -> LeafTexts:
+    """Find the leaves whose kind does not say their text."""
     names = kinds_that_are_names(tree.kinds)
     spoken = _kinds_that_are_texts(tree.kinds)
     chosen = (tree.child_count == 0) & ~spoken[tree.kind] & (tree.end > tree.start)
     nodes = np.flatnonzero(chosen)
     text, ends = tree.text, tree.end[nodes].tolist()
     texts = [text[start:end] for start, end in zip(tree.start[nodes].tolist(), ends, strict=True)]
-    return nodes, names[tree.kind[nodes]].tolist(), texts
+    return LeafTexts(nodes, names[tree.kind[nodes]].tolist(), texts)
 
 
 @cache
