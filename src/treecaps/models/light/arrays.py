@@ -47,6 +47,34 @@ def sum_runs(vectors: Floats, row: Longs, offsets: Longs, *weights: Floats) -> F
     return sums.reshape(len(sizes), -1)
 
 
+def sum_flat_windows(
+    vectors: Floats, row: Longs, offsets: Longs, left: Floats, right: Floats
+) -> Floats:
+    """Return what ``sum_runs`` does for windows of depth 2, with weights top, left and right.
+
+    The top of a run is its first row alone; for each of the others, left and right make 1.
+    """
+    sizes, size = np.diff(offsets), vectors.shape[1]
+    sums = np.zeros((len(sizes), 3, size), vectors.dtype)
+    sums[:, 0] = vectors[row[offsets[:-1]]]
+    for run in np.flatnonzero(sizes > _SHORT):
+        rows = slice(offsets[run] + 1, offsets[run + 1])
+        np.matmul([left[rows], right[rows]], vectors[row[rows]], out=sums[run, 1:])
+    short = np.flatnonzero((sizes > 1) & (sizes <= _SHORT))
+    short = short[np.argsort(-sizes[short], kind="stable")]
+    begins, lengths = offsets[short], -sizes[short]
+    every, of_right = np.zeros((2, len(short), size), vectors.dtype)
+    for rank in range(1, sizes[short[0]] if len(short) else 0):
+        places = begins[: np.searchsorted(lengths, -rank)] + rank
+        members = vectors[row[places]]
+        every[: len(places)] += members
+        members *= right[places][:, None]
+        of_right[: len(places)] += members
+    every -= of_right
+    sums[short, 1], sums[short, 2] = every, of_right
+    return sums.reshape(len(sizes), -1)
+
+
 def spread_runs(
     gradient: Floats, size: int, row: Longs, offsets: Longs, *weights: Floats
 ) -> Floats:
@@ -76,11 +104,11 @@ def softmax(values: Floats, axis: int) -> Floats:
     return found
 
 
-def squash(capsules: Floats, form: str, axis: int = -1) -> Floats:
-    """Squash capsules along an axis, as ``nn.squash`` does."""
+def squash(capsules: Floats, form: str, axis: int = -1, out: Floats | None = None) -> Floats:
+    """Squash capsules along an axis, as ``nn.squash`` does; the result may take their place."""
     squared: Floats = np.square(capsules).sum(axis, keepdims=True)
     scale = 1 if form == "printed" else np.sqrt(squared + _TINY)
-    found: Floats = capsules * (scale / (1 + squared))
+    found: Floats = np.multiply(capsules, scale / (1 + squared), out=out)
     return found
 
 

@@ -19,6 +19,7 @@ from treecaps.models.light.arrays import (
     spread_runs,
     squash,
     squash_gradient,
+    sum_flat_windows,
     sum_runs,
 )
 from treecaps.models.light.routing import make_static, normalize
@@ -26,6 +27,7 @@ from treecaps.models.treecaps_config import TreeCapsConfig
 
 Weights = dict[str, NDArray[Any]]
 Batch = WindowsAndBagsTensors[NDArray[Any]]
+_BLOCK = 4096
 Way = list[Callable[[Floats], Floats]]
 """The way back: each function makes the gradient of a step's inputs of that of its outputs. Where a
 step is given one, it adds its own."""
@@ -151,19 +153,33 @@ class LightTreeCaps:
         way: Way | None,
     ) -> Floats:
         """Convolve every window once, ``[W, outputs]``."""
-        size, runs = len(vectors), (windows.member, windows.offsets)
-        weights = (windows.top, windows.left, windows.right)
-        sums = sum_runs(vectors, *runs, *weights)
-        weight = self.weights[f"{name}.weight"]
-        active = np.tanh(sums @ weight + self.weights[f"{name}.bias"])
-        outputs = active + sums[:, : active.shape[1]] if residual else active
+        member, offsets, *weights = windows.member, windows.offsets, *windows[2:]
+        weight, bias = (self.weights[f"{name}.{one}"] for one in ("weight", "bias"))
+        outputs = np.empty((len(offsets) - 1, len(bias)), vectors.dtype)
+        # Some windows at a time, so that what is computed of them stays near the processor.
+        for begin in range(0, len(outputs), _BLOCK):
+            part, ends = outputs[begin : begin + _BLOCK], offsets[begin : begin + _BLOCK + 1]
+            rows = slice(ends[0], ends[-1])
+            top, left, right = (one[rows] for one in weights)
+            runs = (vectors, member[rows], ends - ends[0])
+            if self.config.window_depth == 2:
+                sums = sum_flat_windows(*runs, left, right)
+            else:
+                sums = sum_runs(*runs, top, left, right)
+            np.matmul(sums, weight, out=part)
+            part += bias
+            np.tanh(part, out=part)
+            if residual:
+                part += sums[:, : len(bias)]
         if way is not None:
 
             def back(gradient: Floats) -> Floats:
-                of_sums = (gradient * (1 - np.square(active))) @ weight.T
+                # What lies above a window's members is what a residual layer adds.
+                added = sum_runs(vectors, member, offsets, weights[0]) if residual else 0
+                of_sums = (gradient * (1 - np.square(outputs - added))) @ weight.T
                 if residual:
                     of_sums[:, : gradient.shape[1]] += gradient
-                return spread_runs(of_sums, size, *runs, *weights)
+                return spread_runs(of_sums, len(vectors), member, offsets, *weights)
 
             way.append(back)
         return outputs
@@ -179,7 +195,9 @@ class LightTreeCaps:
                 return gradient.reshape(len(gradient), -1)
 
             way.append(back)
-        return squash(capsules, form, 1) if asked else capsules
+        if not asked:
+            return capsules
+        return squash(capsules, form, 1, out=capsules if way is None else None)
 
     def find_tokens(self, bags: BagTensors[NDArray[Any]]) -> tuple[Longs, NDArray[np.bool_]]:
         """Return which features of the network those of programs are, and which it knows at all."""
