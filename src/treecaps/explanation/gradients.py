@@ -13,7 +13,7 @@ from treecaps.syntax.tree import Tree
 
 _WAY = (0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)
 """How gradients are integrated: by parts, since capsules grow fastest where vectors are short."""
-_STEPS = 5
+_STEPS = 4
 """In each part."""
 
 

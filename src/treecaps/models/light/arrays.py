@@ -97,6 +97,22 @@ def spread_runs(
     return sum(found[1:], found[0])
 
 
+def spread_flat_windows(
+    gradient: Floats, row: Longs, offsets: Longs, left: Floats, right: Floats
+) -> Floats:
+    """Return what ``spread_runs`` does for windows of depth 2, one for each node, in order.
+
+    A node is the top of its own window, and below the top in no more than one other.
+    """
+    of_top, of_left, of_right = np.split(gradient, 3, 1)
+    found = of_top.copy()
+    below = np.ones(len(row), bool)
+    below[offsets[:-1]] = False
+    run = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[below]
+    found[row[below]] += left[below][:, None] * of_left[run] + right[below][:, None] * of_right[run]
+    return found
+
+
 def softmax(values: Floats, axis: int) -> Floats:
     """Return the softmax along an axis; there may be minus infinity, but not only."""
     found: Floats = np.exp(values - values.max(axis, keepdims=True))

@@ -16,6 +16,7 @@ from treecaps.inputs.windows_and_bags import WindowsAndBagsTensors
 from treecaps.models.light.arrays import (
     lengths,
     softmax,
+    spread_flat_windows,
     spread_runs,
     squash,
     squash_gradient,
@@ -30,7 +31,7 @@ Batch = WindowsAndBagsTensors[NDArray[Any]]
 _BLOCK = 4096
 Way = list[Callable[[Floats], Floats]]
 """The way back: each function makes the gradient of a step's inputs of that of its outputs. Where a
-step is given one, it adds its own."""
+step is given one, it adds its own. There must be one window for each node, in order."""
 
 
 class Coupled(NamedTuple):
@@ -156,6 +157,7 @@ class LightTreeCaps:
         member, offsets, *weights = windows.member, windows.offsets, *windows[2:]
         weight, bias = (self.weights[f"{name}.{one}"] for one in ("weight", "bias"))
         outputs = np.empty((len(offsets) - 1, len(bias)), vectors.dtype)
+        slopes: list[Floats] = []  # of tanh
         # Some windows at a time, so that what is computed of them stays near the processor.
         for begin in range(0, len(outputs), _BLOCK):
             part, ends = outputs[begin : begin + _BLOCK], offsets[begin : begin + _BLOCK + 1]
@@ -169,16 +171,18 @@ class LightTreeCaps:
             np.matmul(sums, weight, out=part)
             part += bias
             np.tanh(part, out=part)
+            if way is not None:
+                slopes.append(1 - np.square(part))
             if residual:
                 part += sums[:, : len(bias)]
         if way is not None:
 
             def back(gradient: Floats) -> Floats:
-                # What lies above a window's members is what a residual layer adds.
-                added = sum_runs(vectors, member, offsets, weights[0]) if residual else 0
-                of_sums = (gradient * (1 - np.square(outputs - added))) @ weight.T
+                of_sums = (gradient * np.concatenate(slopes)) @ weight.T
                 if residual:
                     of_sums[:, : gradient.shape[1]] += gradient
+                if self.config.window_depth == 2:
+                    return spread_flat_windows(of_sums, member, offsets, *weights[1:])
                 return spread_runs(of_sums, len(vectors), member, offsets, *weights)
 
             way.append(back)
