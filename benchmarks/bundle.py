@@ -8,7 +8,7 @@ epoch and calibrate, and are what the model card's figures are of. Training prog
 copies, or nearly, of validation programs are left out.
 
 ``--only atlas --out FOLDER`` trains a model that does not come with the package: it has seen
-nothing of the other data sets, nor copies, so that ``accuracy.py --init-from`` may begin with it there.
+nothing of the other data sets, nor copies, so that ``accuracy.py --init-from`` may begin with it.
 """
 
 import argparse

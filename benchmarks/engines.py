@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,15 +28,17 @@ from origin import origin
 from threadpoolctl import threadpool_limits
 
 from treecaps.data.corpus import Corpus
+from treecaps.inputs.base import Input
 from treecaps.models.torch_engine import TorchEngine
-from treecaps.models.trained import load
+from treecaps.models.trained import TrainedModel, load
+from treecaps.nn.memory import tune_malloc
 
 PACKAGES = {
     "numpy": ("numpy",),
     "onnxruntime": ("onnxruntime", "flatbuffers", "protobuf"),
     "torch": ("torch", "sympy", "networkx", "mpmath", "fsspec", "filelock", "jinja2"),
 }
-BATCH = 128
+BATCH, BLOCK = 128, 4096
 
 
 def main() -> None:
@@ -46,6 +49,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    tune_malloc()
     known = [name for name in PACKAGES if find_spec(name)]
     with threadpool_limits(1):
         found: dict[str, Any] = {
@@ -84,8 +88,17 @@ def steps(names: list[str]) -> dict[str, Callable[[], object]]:
         chance.normal(size=shape).astype(np.float32) for shape in ((15_000, 192), (192, 512), 512)
     )
     tensors = [torch.from_numpy(one) for one in (sums, weight, bias)]
+    outputs = np.empty((len(sums), len(bias)), np.float32)
+
+    def step_by_numpy() -> None:
+        for begin in range(0, len(sums), BLOCK):  # as the engine does it
+            part = outputs[begin : begin + BLOCK]
+            np.matmul(sums[begin : begin + BLOCK], weight, out=part)
+            part += bias
+            np.tanh(part, out=part)
+
     found: dict[str, Callable[[], object]] = {
-        "numpy": lambda: np.tanh(sums @ weight + bias),
+        "numpy": step_by_numpy,
         "torch": lambda: torch.addmm(tensors[2], tensors[0], tensors[1]).tanh_(),
     }
     if "onnxruntime" in names:
@@ -125,9 +138,14 @@ def time_networks(data: Path, programs: int, rounds: int) -> dict[str, float]:
     for name, build in (("numpy", None), ("torch", TorchEngine.build)):
         model = load("algorithms", engine=build)
         parts = [model.read_trees(trees[k : k + BATCH]) for k in range(0, len(trees), BATCH)]
-        found[name] = lambda model=model, parts=parts: list(map(model.scores, parts))
+        found[name] = partial(score, model, parts)
     taken = time_in_turns(found, rounds)
     return {name: round(ms / len(trees), 3) for name, ms in taken.items()}
+
+
+def score(model: TrainedModel, parts: list[Input]) -> None:
+    for part in parts:
+        model.scores(part)
 
 
 def time_in_turns(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:

@@ -9,6 +9,21 @@ from values import load, table
 PARSED = ("poj104-tree-sitter", "poj104-srcml", "atlas-tree-sitter", "python-algorithms")
 
 
+def engines() -> str:
+    found = load("engines")
+    rows = [
+        [
+            f"`{name}`",
+            f"{found['megabytes'][name]:,.0f} MB",
+            f"{found['start_seconds'][name]:.2f} s",
+            f"{found['step_ms'][name]:.0f} ms",
+            f"{found['program_ms'][name]:.2f} ms" if name in found["program_ms"] else "-",
+        ]
+        for name in found["megabytes"]
+    ]
+    return table(("package", "installed", "import", "a step", "a program, all of it"), rows)
+
+
 def engine() -> str:
     rows = []
     for preset, found in load("engine-java-sort")["presets"].items():

@@ -211,6 +211,7 @@ def clones() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "engine": speeds.engine,
+    "engines": speeds.engines,
     "settings": speeds.settings,
     "sizes": speeds.sizes,
     "authors": speeds.authors,
