@@ -106,7 +106,6 @@ def variable_to_static(
     form: str,
     distinct: bool = False,
     stop: bool = False,
-    hold: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Algorithm 1, line by line, for capsules [N, D] that each count m times in the sum."""
     order = u.norm(dim=1).argsort(descending=True, stable=True)
@@ -129,11 +128,11 @@ def variable_to_static(
     for _ in range(r):
         alpha = alpha + u @ v.T
         beta = alpha.softmax(1)
-        v = squash((beta.detach() if hold else beta).T @ (m[:, None] * u), form)
+        v = squash(beta.T @ (m[:, None] * u), form)
     return torch.cat([v, v.new_zeros(a - len(v), v.shape[1])]), beta
 
 
-def published_routing(u: Tensor, config: TreeCapsConfig, hold: bool = False) -> Tensor:
+def published_routing(u: Tensor, config: TreeCapsConfig) -> Tensor:
     """Route capsules [T, C, D] of all nodes to static capsules [C a, D] as the authors' code does.
 
     Starts and routed capsules are the largest of each channel, by coordinate or by length. All
@@ -154,12 +153,11 @@ def published_routing(u: Tensor, config: TreeCapsConfig, hold: bool = False) -> 
         starts, routed = [torch.cat(starts)], [torch.cat(routed)]
     found = []
     for start, w in zip(starts, routed, strict=True):
-        rows, v = w.detach() if config.stop_routed and not hold else w, start
+        rows, v = w.detach() if config.stop_routed else w, start
         alpha = torch.zeros(len(rows), len(v), dtype=u.dtype)
         for _ in range(config.static_iterations):
             alpha = alpha + rows @ v.T
-            beta = alpha.softmax(1)
-            v = squash((beta.detach() if hold else beta).T @ rows, config.squash)
+            v = squash(alpha.softmax(1).T @ rows, config.squash)
         found.append(v)
     capsules = torch.cat(found).view(u.shape[1], -1, u.shape[2])
     missing = a - capsules.shape[1]
@@ -212,35 +210,8 @@ def token_capsules(layer: TokenCapsules, words: list[bytes], form: str) -> Tenso
     return squash(total, form)
 
 
-def static_capsules(u: Tensor, gate: Tensor, config: TreeCapsConfig, hold: bool) -> Tensor:
-    """Return the static capsules [S, D] of all nodes' capsules [T, C, D], which weigh [T]."""
-    if config.pooling == "max":
-        return u.flatten(0, 1).amax(0, keepdim=True)
-    if config.joint or config.by_coordinate:
-        return published_routing(u, config, hold)
-    options = (
-        config.statics,
-        config.routed,
-        config.static_iterations,
-        config.squash,
-        config.distinct_starts,
-        config.stop_routed and not hold,
-        hold,
-    )
-    channels = u.shape[1]
-    if not config.per_channel:
-        m = gate[:, None].expand(-1, channels).reshape(-1)
-        return variable_to_static(u.flatten(0, 1), m, *options)[0]
-    return torch.cat([variable_to_static(u[:, c], gate, *options)[0] for c in range(channels)])
-
-
-def naive_forward(
-    network: TreeCaps, nodes: Nodes, hold: bool = False
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the code capsules, the coupling to them and the static capsules of one tree.
-
-    With ``hold``, no gradient goes through the coefficients of routing and through gates.
-    """
+def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the code capsules, the coupling to them and the static capsules of one tree."""
     config = network.config
     x = network.vectors[nodes.kind]
     if network.token_vectors is not None:
@@ -254,7 +225,6 @@ def naive_forward(
     gate = torch.ones(len(x), dtype=x.dtype)
     if network.gate is not None:
         gate = torch.nn.functional.softplus(network.gate(y.flatten(1)))[:, 0]
-        gate = gate.detach() if hold else gate
     if config.counts == "log":
         flat = y.flatten(1)
         equal = ((flat[:, None] - flat).abs().amax(2) < 1e-9).sum(1)
@@ -263,7 +233,26 @@ def naive_forward(
     u = y.reshape(len(y), config.primary_size, -1).transpose(1, 2)
     if config.squash_primary:
         u = squash(u, config.squash)
-    static = static_capsules(u, gate, config, hold)
+    channels = u.shape[1]
+    if config.pooling == "max":
+        static = u.flatten(0, 1).amax(0, keepdim=True)
+    elif config.joint or config.by_coordinate:
+        static = published_routing(u, config)
+    else:
+        options = (
+            config.statics,
+            config.routed,
+            config.static_iterations,
+            config.squash,
+            config.distinct_starts,
+            config.stop_routed,
+        )
+        if config.per_channel:
+            parts = [variable_to_static(u[:, c], gate, *options)[0] for c in range(channels)]
+        else:
+            m = gate[:, None].expand(-1, channels).reshape(-1)
+            parts = [variable_to_static(u.flatten(0, 1), m, *options)[0]]
+        static = torch.cat(parts)
     if network.tokens is not None:
         static = torch.cat([static, token_capsules(network.tokens, nodes.words, config.squash)])
     below = static
@@ -273,6 +262,7 @@ def naive_forward(
         if layer.whitening is not None:
             below = torch.einsum("ji,jik->jk", below, layer.whitening)
         predictions = torch.einsum("ji,jimd->jmd", below, weight)
-        stop = config.stop_gradients or hold
-        below, coupling = route(predictions, layer.iterations, config.squash, layer.bias, stop)
+        below, coupling = route(
+            predictions, layer.iterations, config.squash, layer.bias, config.stop_gradients
+        )
     return below, coupling, static

@@ -23,8 +23,7 @@ def integrate_gradients(
     """Return ``[n]``, what each node adds to the length of a class's code capsule.
 
     The gradients are integrated (Sundararajan et al. 2017) along the way from nodes without
-    vectors to nodes with theirs, by Gauss-Legendre quadrature. The shares of routing are held at
-    each place of the way.
+    vectors to nodes with theirs, by Gauss-Legendre quadrature.
     """
     config = network.config
     program = WindowsAndBags.node_by_node(tree, vocabulary, config.depths, config.feature)

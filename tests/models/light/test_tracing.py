@@ -1,5 +1,7 @@
 """The way back from code capsules to nodes and tokens, in NumPy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -19,7 +21,9 @@ CLASS = 1
 # Where each node has a window of its own, equal ones are not distinct.
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name != "distinct starts"])
 def test_gradients_are_those_of_the_naive_network(name: str) -> None:
-    config, trees = VARIANTS[name], real_trees()[:1]
+    # What training does not learn through counts here all the same.
+    config = replace(VARIANTS[name], stop_routed=False, stop_gradients=False)
+    trees = real_trees()[:1]
     engine, _, vocabulary = both(config, trees)
     (network,) = engine.members
     assert isinstance(network, TreeCaps)
@@ -28,7 +32,7 @@ def test_gradients_are_those_of_the_naive_network(name: str) -> None:
     inputs = WindowsAndBags.node_by_node(trees[0], vocabulary, config.depths, config.feature)
     batch = inputs.to_tensors(np.asarray)
     found = gradients(light, batch, CLASS, light.symbol_vectors(batch.windows.symbols))
-    code, _, _ = naive_forward(network, nodes_of(trees[0], vocabulary, config.window_depth), True)
+    code, _, _ = naive_forward(network, nodes_of(trees[0], vocabulary, config.window_depth))
     code[CLASS].norm().backward()
     assert found.length == pytest.approx(code[CLASS].norm().item(), abs=1e-7)
     assert network.vectors.grad is not None

@@ -35,29 +35,36 @@ step is given one, it adds its own. There must be one window for each node, in o
 
 
 class Coupled(NamedTuple):
-    """The outputs of a capsule layer, and what they are sums of.
+    """The outputs of a capsule layer, and how they came about.
 
     Args:
         values: ``[B, M, D]``.
-        sums: ``[B, M, D]``, the same before they were squashed.
         predictions: ``[J, B, M, D]``, what each capsule below predicts.
-        coupling: ``[J, B, M]``, how much of that counts.
+        iterations: From first to last: the sum of the outputs before it ``[B, M, D]``, how much of
+            each prediction counts ``[J, B, M]``, and the outputs before they are squashed.
         weight: ``[J, size, M D]``, what makes predictions of capsules.
         whitening: ``[J, size, size]``, what is done to capsules before that, if anything.
     """
 
     values: Floats
-    sums: Floats
     predictions: Floats
-    coupling: Floats
+    iterations: list[tuple[Floats, Floats, Floats]]
     weight: Floats
     whitening: Floats | None
 
     def gradient(self, gradient: Floats, form: str) -> Floats:
-        """Return the gradient of the capsules below, ``[B, J, size]``, with the coupling held."""
-        of_sums = squash_gradient(self.sums, gradient, form)
-        parts = self.coupling[..., None] * of_sums
-        below: Floats = np.matmul(parts.reshape(*parts.shape[:2], -1), self.weight.swapaxes(1, 2))
+        """Return the gradient of the capsules below, ``[B, J, size]``."""
+        of_values, of_totals = gradient, np.zeros_like(gradient)
+        parts = np.zeros_like(self.predictions)
+        for total, coupling, sums in reversed(self.iterations):
+            of_sums = squash_gradient(sums, of_values, form)
+            of_coupling = (self.predictions * of_sums).sum(3)
+            agreement = coupling * (of_coupling - (coupling * of_coupling).sum(2, keepdims=True))
+            parts += coupling[..., None] * of_sums + agreement[..., None] * total
+            # An output is part of the totals of all iterations after it.
+            of_totals = of_values = of_totals + (agreement[..., None] * self.predictions).sum(0)
+        flat = parts.reshape(*parts.shape[:2], -1)
+        below: Floats = np.matmul(flat, self.weight.swapaxes(1, 2))
         if self.whitening is not None:
             below = np.matmul(below, self.whitening.swapaxes(1, 2))
         return below.swapaxes(0, 1)
@@ -67,7 +74,8 @@ class Coupled(NamedTuple):
 
         That is 1 in all, or 0 where the output is nothing.
         """
-        return normalize((self.predictions[:, 0] * self.values[0]).sum(2) * self.coupling[:, 0])
+        coupling = self.iterations[-1][1][:, 0]
+        return normalize((self.predictions[:, 0] * self.values[0]).sum(2) * coupling)
 
 
 class LightTreeCaps:
@@ -108,6 +116,7 @@ class LightTreeCaps:
         windows: WindowTensors[NDArray[Any]],
         vectors: Floats | None = None,
         way: Way | None = None,
+        gates: Way | None = None,
     ) -> tuple[Floats, Floats, Floats]:
         """Return the capsules ``[W, D, C]`` of windows, their counts, and how much they weigh.
 
@@ -115,6 +124,8 @@ class LightTreeCaps:
             windows: The windows of programs.
             vectors: ``[N, V]``, other vectors for their symbols than those that it has learned.
             way: Gets the way back from the capsules to the vectors.
+            gates: Gets the way back from the weights to the outputs of the last convolution, if
+                there is one.
         """
         config = self.config
         if vectors is None:
@@ -130,10 +141,23 @@ class LightTreeCaps:
         if windows.share is not None:
             count, weight = (count * windows.share).round(), weight * windows.share
         if config.gated:
-            gate = outputs @ self.weights["gate.weight"].T + self.weights["gate.bias"]
-            weight = weight * np.logaddexp(0, gate)[windows.window, 0]
+            weight = self._gate(outputs, weight, windows.window, gates)
         capsules = outputs.reshape(len(outputs), config.primary_size, -1)
         return self._squash(capsules, way), count, weight
+
+    def _gate(self, outputs: Floats, weight: Floats, window: Longs, way: Way | None) -> Floats:
+        """Return how much windows weigh, each by a gate of its own."""
+        direction = self.weights["gate.weight"]
+        gate = outputs @ direction.T + self.weights["gate.bias"]
+        if way is not None:
+
+            def back(gradient: Floats) -> Floats:
+                found: Floats = np.outer(gradient * weight, direction) / (1 + np.exp(-gate))
+                return found
+
+            way.append(back)
+        weighted: Floats = weight * np.logaddexp(0, gate)[window, 0]
+        return weighted
 
     def symbol_vectors(self, symbols: SymbolTensors[NDArray[Any]]) -> Floats:
         """Return for each symbol the vector of its kind, plus the mean of its sub-tokens'."""
@@ -284,11 +308,13 @@ class LightTreeCaps:
             below = below @ whitening
         predictions = (below @ weight).reshape(inputs, batch, outputs, -1)
         coupling: Floats = np.full((inputs, batch, outputs), 1 / outputs, predictions.dtype)
-        sums = predictions.sum(0) / outputs + bias
-        values = total = squash(sums, config.squash)
-        for _ in range(1, config.code_iterations):
-            coupling = softmax((predictions * total).sum(3), 2)
+        total, iterations = np.zeros((batch, outputs, 1), predictions.dtype), []
+        values = total
+        for number in range(config.code_iterations):
+            if number:
+                coupling = softmax((predictions * total).sum(3), 2)
             sums = (predictions * coupling[..., None]).sum(0) + bias
             values = squash(sums, config.squash)
+            iterations.append((total, coupling, sums))
             total = total + values
-        return Coupled(values, sums, predictions, coupling, weight, whitening)
+        return Coupled(values, predictions, iterations, weight, whitening)

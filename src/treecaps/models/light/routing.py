@@ -11,25 +11,42 @@ from treecaps.models.light.arrays import choose, softmax, squash, squash_gradien
 from treecaps.models.treecaps_config import TreeCapsConfig
 
 
+class Iteration(NamedTuple):
+    """One iteration of routing.
+
+    Args:
+        total: ``[G, s, D]``, the sum of the static capsules so far, with which capsules agree.
+        shares: ``[G, s, n]``, to what share each capsule goes to each static capsule.
+        sums: ``[G, s, D]``, what comes of it before it is squashed.
+    """
+
+    total: Floats
+    shares: Floats
+    sums: Floats
+
+
 class Routed(NamedTuple):
-    """The static capsules of one program, and what they are sums of.
+    """The static capsules of one program, and how they came about.
 
     Args:
         values: ``[G, s, D]``, for G groups of s that compete by themselves.
-        sums: ``[G, s, D]``, the same before they were squashed.
         units: ``[G, n, D]``, the capsules that were routed.
-        shares: ``[G, s, n]``, how much of each went into each sum.
+        weights: ``[G, 1, n]``, how much they weigh; all the same if ``None``.
+        iterations: From first to last.
         runs: How many runs of static capsules there are, each of which should have a of them; it
             has fewer where there are not as many capsules.
-        place: ``[G, n, D]``, where in the primary capsules the numbers of ``units`` are; all of
-            them are there, in order, if ``None``.
+        starts: ``[G, s]``, which of the units the first static capsules are; if numbers are
+            chosen one by one, ``[G, s, D]``, where in the primary capsules they are.
+        place: ``[G, n, D]``, where in the primary capsules the numbers of the units are, if they
+            are chosen one by one.
     """
 
     values: Floats
-    sums: Floats
     units: Floats
-    shares: Floats
+    weights: Floats | None
+    iterations: list[Iteration]
     runs: int
+    starts: Longs
     place: Longs | None = None
 
     def fill_up(self, statics: int) -> Floats:
@@ -39,25 +56,42 @@ class Routed(NamedTuple):
         missing = statics - there.shape[1]
         return np.pad(there, ((0, 0), (0, missing), (0, 0))).reshape(-1, size)
 
-    def gradient(self, gradient: Floats, form: str, capsules: Floats) -> Floats:
-        """Return the gradient of the primary capsules ``[n, D, C]`` with the shares held.
+    def gradient(self, gradient: Floats, form: str, capsules: Floats) -> tuple[Floats, Floats]:
+        """Return the gradients of the primary capsules ``[n, D, C]`` and of their weights ``[n]``.
 
         Args:
             gradient: ``[runs a, D]``, that of the static capsules.
             form: How they are squashed.
             capsules: The primary capsules.
         """
-        groups, there, size = self.sums.shape
-        of_values = gradient.reshape(self.runs, -1, size)[:, : groups * there // self.runs]
-        of_sums = squash_gradient(self.sums, of_values.reshape(self.sums.shape), form)
-        units = self.shares.swapaxes(1, 2) @ of_sums
+        groups, there, size = self.values.shape
+        whole = gradient.reshape(self.runs, -1, size)[:, : groups * there // self.runs]
+        of_values, of_totals = whole.reshape(self.values.shape), np.zeros_like(self.values)
+        of_units, of_weights = np.zeros_like(self.units), np.zeros_like(self.units[:, :, 0])
+        for total, shares, sums in reversed(self.iterations):
+            of_sums = squash_gradient(sums, of_values, form)
+            of_shares = of_sums @ self.units.swapaxes(1, 2)
+            of_weights += (shares * of_shares).sum(1)
+            of_shares = self.weigh(of_shares)
+            agreement = shares * (of_shares - (shares * of_shares).sum(1, keepdims=True))
+            of_units += self.weigh(shares).swapaxes(1, 2) @ of_sums
+            of_units += agreement.swapaxes(1, 2) @ total
+            # A static capsule is part of the totals of all iterations after it.
+            of_totals = of_values = of_totals + agreement @ self.units
         if self.place is not None:
             found = np.zeros_like(capsules)
-            np.add.at(found.reshape(-1), self.place, units)
-            return found
-        if groups == 1:
-            return units.reshape(len(capsules), -1, size).swapaxes(1, 2)
-        return units.transpose(1, 2, 0)
+            np.add.at(found.reshape(-1), self.place, of_units)
+            np.add.at(found.reshape(-1), self.starts, of_values)
+            return found, np.zeros(len(capsules), capsules.dtype)
+        np.add.at(of_units, (np.arange(groups)[:, None], self.starts), of_values)
+        if groups == 1:  # all channels of a window, one after the other
+            of_units = of_units.reshape(len(capsules), -1, size).swapaxes(0, 1)
+            of_weights = of_weights.reshape(len(capsules), -1).T
+        return of_units.transpose(1, 2, 0), of_weights.sum(0)
+
+    def weigh(self, shares: Floats) -> Floats:
+        """Return shares times the weights of the capsules."""
+        return shares if self.weights is None else shares * self.weights
 
     def due(self, channels: int, statics: int) -> Floats:
         """Return ``[n, runs a]``, how much of each static capsule is due to each window.
@@ -66,7 +100,8 @@ class Routed(NamedTuple):
             channels: C, how many capsules a window has.
             statics: a, how many static capsules a group has with those that are missing.
         """
-        along = self.shares * (self.values @ self.units.swapaxes(1, 2))  # [G, s, n]
+        shares = self.weigh(self.iterations[-1].shares)
+        along = shares * (self.values @ self.units.swapaxes(1, 2))  # [G, s, n]
         along = np.pad(along, ((0, 0), (0, statics - along.shape[1]), (0, 0)))
         along = along.reshape(-1, along.shape[2]).T
         if len(self.units) == 1:  # all channels of a window, one after the other
@@ -118,48 +153,36 @@ def make_static(
 
 def route(config: TreeCapsConfig, units: Floats, count: Floats, weight: Floats) -> Routed:
     """Route the capsules ``[n, D, C]`` of one program."""
-    by = _route if config.has_routes else _route_largest
-    return by(config, units, count, weight)
+    choose_starts = _start if config.has_routes else _start_largest
+    routed = choose_starts(config, units, count, weight)
+    values, total = routed.values, np.zeros_like(routed.values)
+    for _ in range(config.static_iterations):
+        total = total + values
+        agreement: Floats = np.matmul(total, routed.units.swapaxes(1, 2))
+        shares = softmax(agreement, 1) if agreement.size else agreement
+        sums: Floats = np.matmul(routed.weigh(shares), routed.units)
+        values = squash(sums, config.squash)
+        routed.iterations.append(Iteration(total, shares, sums))
+    return routed._replace(values=values)
 
 
-def _route(config: TreeCapsConfig, units: Floats, count: Floats, weight: Floats) -> Routed:
-    """Run variable-to-static routing."""
-    groups = np.ascontiguousarray(units.transpose(2, 0, 1))  # [C, n, D]
-    counts, weights = (np.broadcast_to(one, groups.shape[:2]) for one in (count, weight))
+def _start(config: TreeCapsConfig, capsules: Floats, count: Floats, weight: Floats) -> Routed:
+    """Begin variable-to-static routing with the longest capsules."""
+    units = np.ascontiguousarray(capsules.transpose(2, 0, 1))  # [C, n, D]
+    counts, weights = (np.broadcast_to(one, units.shape[:2]) for one in (count, weight))
     if not config.per_channel:
-        groups, counts, weights = (
-            one.swapaxes(0, 1).reshape(1, -1, *one.shape[2:]) for one in (groups, counts, weights)
+        units, counts, weights = (
+            one.swapaxes(0, 1).reshape(1, -1, *one.shape[2:]) for one in (units, counts, weights)
         )
-    length = np.einsum("gnd,gnd->ng", groups, groups)
+    length = np.einsum("gnd,gnd->ng", units, units)
     times = counts[0]
     if config.routed is not None:
         weights = weights * _routed_share(length, times, config.routed).T
     starts = choose(
         length, np.minimum(times, 1) if config.distinct_starts else times, config.statics
-    )
-    values = np.take_along_axis(groups, starts.T[:, :, None], 1)  # [groups, at most a, D]
-    return _iterate(config, values, groups, weights[:, None], len(groups))
-
-
-def _iterate(
-    config: TreeCapsConfig,
-    values: Floats,
-    units: Floats,
-    weights: Floats | None,
-    runs: int,
-    place: Longs | None = None,
-) -> Routed:
-    """Let static capsules ``[G, s, D]`` compete for capsules ``[G, n, D]``, r times."""
-    total, sums = np.zeros_like(values), values
-    shares = np.zeros((len(units), values.shape[1], units.shape[1]), units.dtype)
-    for _ in range(config.static_iterations if values.shape[1] else 0):
-        total = total + values
-        shares = softmax(total @ units.swapaxes(1, 2), 1)
-        if weights is not None:
-            shares *= weights
-        sums = shares @ units
-        values = squash(sums, config.squash)
-    return Routed(values, sums, units, shares, runs, place)
+    ).T
+    first = np.take_along_axis(units, starts[:, :, None], 1)
+    return Routed(first, units, weights[:, None], [], len(units), starts)
 
 
 def _routed_share(length: Floats, times: Floats, routed: int) -> Floats:
@@ -173,8 +196,8 @@ def _routed_share(length: Floats, times: Floats, routed: int) -> Floats:
     return share
 
 
-def _route_largest(config: TreeCapsConfig, units: Floats, count: Floats, weight: Floats) -> Routed:
-    """Run top-k routing, in which a capsule weighs as often as it occurs."""
+def _start_largest(config: TreeCapsConfig, units: Floats, count: Floats, weight: Floats) -> Routed:
+    """Begin top-k routing, in which a capsule weighs as often as it occurs."""
     count = count.round()
     keys = units if config.by_coordinate else np.square(units).sum(1, keepdims=True)
     routed = config.routed or round(float(count.sum()))
@@ -186,4 +209,4 @@ def _route_largest(config: TreeCapsConfig, units: Floats, count: Floats, weight:
     if config.joint:
         starts, others = (one.reshape(1, -1, size) for one in (starts, others))
     flat = units.reshape(-1)
-    return _iterate(config, flat[starts], flat[others], None, channels, others)
+    return Routed(flat[starts], flat[others], None, [], channels, starts, others)

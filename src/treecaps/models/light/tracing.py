@@ -49,6 +49,7 @@ class _Trace(NamedTuple):
     Args:
         capsules: ``[n, D, C]``, the primary capsules.
         way: The way back from them to the vectors of nodes.
+        gates: The way back from their weights to the outputs of the last convolution, if any.
         routed: The static capsules; ``None`` where maxima are taken.
         tokens: ``[C, D]``, the static capsules of tokens, if there are any.
         token_way: The way back from them to the vectors of tokens.
@@ -57,6 +58,7 @@ class _Trace(NamedTuple):
 
     capsules: Floats
     way: Way
+    gates: Way
     routed: Routed | None
     tokens: Floats | None
     token_way: Way
@@ -70,7 +72,7 @@ def gradients(
     vectors: Floats,
     of_tokens: Floats | None = None,
 ) -> Gradients:
-    """Return the gradients of the length of a code capsule, with the shares of routing held.
+    """Return the gradients of the length of a code capsule.
 
     Args:
         network: The network.
@@ -94,11 +96,13 @@ def gradients(
         static, tokens = static[:-count], gradient[:, -count:]
         for back in trace.token_way:
             tokens = back(tokens)
+    *convolutions, flatten = trace.way
     if trace.routed:
-        nodes = trace.routed.gradient(static, form, trace.capsules)
+        nodes, weights = trace.routed.gradient(static, form, trace.capsules)
+        nodes = sum((back(weights) for back in trace.gates), flatten(nodes))
     else:
-        nodes = _gradient_of_maxima(static[0], trace.capsules)
-    for back in reversed(trace.way):
+        nodes = flatten(_gradient_of_maxima(static[0], trace.capsules))
+    for back in reversed(convolutions):
         nodes = back(nodes)
     return Gradients(float(length), nodes, tokens)
 
@@ -130,8 +134,9 @@ def _trace(
     """Run the forward pass of one program, step by step."""
     config = network.config
     way: Way = []
+    gates: Way = []
     token_way: Way = []
-    capsules, count, weight = network.primary(batch.windows, vectors, way)
+    capsules, count, weight = network.primary(batch.windows, vectors, way, gates)
     # The windows of one program are in order, and each is there once.
     assert np.array_equal(batch.windows.window, np.arange(len(capsules)))
     routed = tokens = None
@@ -149,7 +154,7 @@ def _trace(
         if outputs:
             layers.append(network.couple(name, below, outputs))
             below = layers[-1].values
-    return _Trace(capsules, way, routed, tokens, token_way, layers)
+    return _Trace(capsules, way, gates, routed, tokens, token_way, layers)
 
 
 def _gradient_of_maxima(gradient: Floats, capsules: Floats) -> Floats:
