@@ -21,6 +21,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 Shared = Array[c_double]
 
+NO_ITEM = -1
 _DEADLINE, _ITEM = 0, 1  # what the numbers shared with a worker are
 _SET_PARENT_DEATH_SIGNAL = 1  # as prctl numbers it
 _START_SECONDS = 60.0
@@ -38,7 +39,7 @@ class WorkerLostError(Exception):
     """A task whose worker died or had to be killed.
 
     Args:
-        item: The item of the task that it was at.
+        item: The item of the task that it was at, or ``NO_ITEM``.
         timed_out: Whether that took too long.
     """
 
@@ -58,6 +59,11 @@ class Timer:
         self._shared[_ITEM] = item
         self._shared[_DEADLINE] = time.monotonic() + seconds
         signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def pause(self) -> None:
+        """End the last item; what comes next is of no item, and takes as long as it does."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self._shared[_ITEM], self._shared[_DEADLINE] = NO_ITEM, math.inf
 
     def stop(self) -> None:
         """End the last item."""

@@ -7,6 +7,7 @@ import pytest
 
 from treecaps.data import parallel
 from treecaps.data.batches import parse_in_batches
+from treecaps.data.parallel import Parsed, parse_in_chunks, parse_programs
 from treecaps.errors import Failure
 from treecaps.syntax.blind import blind
 from treecaps.syntax.frontends.tree_sitter import TreeSitterFrontend
@@ -94,3 +95,25 @@ def test_an_error_of_the_reader_reaches_the_caller() -> None:
 
 def test_no_programs_make_no_batches() -> None:
     assert list(parse_in_batches([], "tree-sitter", False, {}, 2)) == []
+
+
+def test_what_kills_a_worker_after_parsing_loses_only_its_program() -> None:
+    def finish(parsed: Parsed) -> list[str]:
+        names = [one.id if isinstance(one, Failure) else one[0].id for one in parsed.outcomes]
+        failed = [isinstance(one, Failure) for one in parsed.outcomes]
+        if "7" in names and not failed[names.index("7")]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return [f"{name} failed" if bad else name for name, bad in zip(names, failed, strict=True)]
+
+    found = parse_in_chunks(programs(300), "tree-sitter", False, 2, finish)
+    names = [name for chunk in found for name in chunk]
+    expected = [str(number) for number in range(300)]
+    expected[7] = "7 failed"
+    assert names == expected
+
+
+def test_trees_of_all_chunks_share_the_names_of_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "_CHUNK_PROGRAMS", 10)
+    trees = [one for one in parse_programs(programs(50), "tree-sitter") if isinstance(one, Tree)]
+    assert len(trees) == 50
+    assert len({id(tree.kinds) for tree in trees}) == 1

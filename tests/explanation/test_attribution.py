@@ -88,18 +88,19 @@ def walk_slowly(model: TrainedModel, tree: Tree, number: int) -> Contributions:
     return nodes
 
 
-@pytest.mark.parametrize("tokens", [False, True])
-def test_gradients_are_those_of_many_small_steps(tokens: bool, with_tokens: TrainedModel) -> None:
+@pytest.mark.parametrize(
+    "settings", [("hidden=8",), ("nodes=kinds+tokens", "token_channels=6", "token_features=300")]
+)
+def test_gradients_are_those_of_many_small_steps(settings: tuple[str, ...]) -> None:
+    """Of networks with one static capsule a channel: with several, the length makes a jump where
+    another capsule begins to be among the longest, which gradients do not see.
+    """
     trees = example_trees()
-    preset = small("hidden=8", "epochs=8")
-    model = with_tokens if tokens else train(trees, example_labels(), preset=preset)
+    model = train(trees, example_labels(), preset=small("statics=1", "epochs=8", *settings))
     tree, number = trees[0], model.labels.index("gcd")
     found = attribute(model, tree, "gcd", "gradients")
     slow = walk_slowly(model, tree, number)
-    # Where another capsule begins to be among the longest, the length makes a jump, which
-    # gradients do not see; what they tell is scaled to all of it.
-    slow *= found.sum() / slow.sum()
-    np.testing.assert_allclose(found, slow, atol=0.1 * np.abs(slow).max())
+    np.testing.assert_allclose(found, slow, atol=0.05 * np.abs(slow).max())
     (network,) = model.members
     assert isinstance(network, TreeCaps)
     whole = model.scores(model.read_trees([tree]))[0, number].item()
@@ -148,6 +149,15 @@ def test_leaves_get_what_is_due_to_those_above() -> None:
     tree = Tree.build(["a"] * 5, [-1, 0, 1, 1, 0])
     found = to_tokens(tree, np.array([3.0, 2.0, 0.5, 0.25, 1.0]))
     np.testing.assert_allclose(found, [0, 0, 1 + 1 + 0.5, 1 + 1 + 0.25, 1 + 1])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("code", ["zzqqy", "\n", "é"])
+def test_programs_without_known_tokens_are_explained(
+    model: TrainedModel, code: str, method: Method
+) -> None:
+    found = attribute(model, treecaps.parse_code(code, "python"), "gcd", method)
+    assert np.isfinite(found).all()
 
 
 def test_other_classes_and_unknown_programs_are_explained_too(model: TrainedModel) -> None:

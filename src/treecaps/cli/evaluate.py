@@ -103,8 +103,8 @@ def _score(
     blind: bool = False,
 ) -> "tuple[Evaluation, float | None]":
     """Return scores, and the milliseconds that parsing a program took unless it was done before."""
+    from treecaps.inference.evaluate import evaluate  # isort: skip  # it needs most
     from treecaps.data.corpus import Corpus
-    from treecaps.inference.evaluate import evaluate
 
     what = f"{data.path.name}, blind" if blind else data.path.name
     parsed = False

@@ -100,7 +100,9 @@ def parser_options(command: Command) -> Command:
 
 
 workers_option = click.option(
-    "--workers", type=click.IntRange(min=1), help="Processes that parse; all cores by default."
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Processes that parse and answer; all cores by default.",
 )
 cache_option = click.option(
     "--cache",

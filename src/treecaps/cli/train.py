@@ -239,6 +239,7 @@ def _choose_preset(
         else get_preset(name, model or "treecaps", task)
     )
     chosen = apply_settings(base, settings)
+    _ = chosen.model  # complains if it is not for the task
     if chosen.network != base.network and first:
         raise UsageError(
             f"--init-from {init_from} decides what the network is: only training can be set"

@@ -18,7 +18,7 @@ from treecaps.syntax.frontends.base import Frontend, describe_timeout, time_limi
 from treecaps.syntax.languages import LANGUAGES, register
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
-from treecaps.workers import Timer, WorkerLostError, WorkerPool
+from treecaps.workers import NO_ITEM, Timer, WorkerLostError, WorkerPool
 
 _Result = TypeVar("_Result")
 
@@ -125,6 +125,10 @@ def _finish(
         try:
             yield future.result()
         except WorkerLostError as lost:
+            if lost.item == NO_ITEM:
+                halves = _halve(chunk)
+                parts += [(half, pool.submit(half)) for half in reversed(halves)]
+                continue
             before, program, after = chunk[: lost.item], chunk[lost.item], chunk[lost.item + 1 :]
             failure = None
             if lost.timed_out and isinstance(program, Program):
@@ -134,6 +138,15 @@ def _finish(
             # What else than the program ended the worker does not end the next one too.
             again = [after, [failure or program], before]
             parts += [(part, pool.submit(part)) for part in again if part]
+
+
+def _halve(chunk: Chunk) -> list[Chunk]:
+    """Divide programs that cost a worker its life after it had parsed them; one alone failed."""
+    if len(chunk) == 1:
+        name = chunk[0].id
+        return [[Failure(name, "crash", "the process that looked at it died, perhaps of memory")]]
+    middle = len(chunk) // 2
+    return [chunk[:middle], chunk[middle:]]
 
 
 def _size(program: Program | Failure) -> int:
@@ -160,5 +173,5 @@ def _parse_chunk(
                 outcomes.append(Failure(program.id, error.code, str(error)))
         else:
             outcomes.append(program)
-    timer.stop()
+    timer.pause()
     return finish(Parsed(outcomes, time.perf_counter() - begun))

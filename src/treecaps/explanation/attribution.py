@@ -25,7 +25,7 @@ MOST_NODES = 2000
 
 def best_method(model: TrainedModel, tree: Tree) -> Method:
     """Return the method that tells most of a program in a moment."""
-    routed = isinstance(model.config, TreeCapsConfig) and model.config.has_routes
+    routed = type(model.config) is TreeCapsConfig and model.config.has_routes
     return "routing" if routed and len(tree) > MOST_NODES else "gradients"
 
 
@@ -52,7 +52,7 @@ def attribute(model: TrainedModel, tree: Tree, label: str, method: Method) -> Co
         raise UsageError("unknown is no class: without a label, the best guess is explained")
     if label not in model.labels:
         raise UsageError(f"the model knows no class {label!r}; it knows {', '.join(model.labels)}")
-    if not isinstance(model.config, TreeCapsConfig):
+    if type(model.config) is not TreeCapsConfig:
         name = architecture_of(model.config)
         raise UsageError(f"only the architecture treecaps can be explained, and this is {name}")
     if method == "routing" and not model.config.has_routes:

@@ -8,7 +8,7 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.explanation.spreading import Contributions, to_leaves
 from treecaps.inputs.windows_and_bags import WindowsAndBags
 from treecaps.models.light.network import LightTreeCaps
-from treecaps.models.light.tracing import gradients
+from treecaps.models.light.tracing import gradients, length_of
 from treecaps.syntax.tree import Tree
 
 _WAY = (0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)
@@ -48,13 +48,13 @@ def integrate_gradients(
     if features is not None:
         nodes += to_leaves(tree, network.weights["tokens.known"][features], tokens)
     whole, without = (
-        gradients(
+        length_of(
             network,
             batch,
             number,
             at * vectors,
             None if of_tokens is None else at * of_tokens,
-        ).length
+        )
         for at in (np.float32(1), np.float32(0))
     )
     mended = (whole - without) / (float(nodes.sum()) or 1)

@@ -70,7 +70,8 @@ class Embedder:
             programs: Programs, or files to read; failures pass through.
             functions: Whether each function of a program gets a vector, not the whole.
             workers: How many processes there are; as many as there are cores by default.
-            times: Is told the seconds spent so far on ``parsing`` and ``network``.
+            times: Is told the seconds spent so far on ``parsing`` and ``network``, by all
+                processes.
         """
         return stream(
             self.model,

@@ -52,7 +52,7 @@ def stream(
         model.comments,
         workers or os.cpu_count() or 1,
     )
-    if model.engine.fork_safe:
+    if getattr(model.engine, "fork_safe", False):  # engines of others need not say
         return _flatten(parse(finish, start=partial(set_num_threads, 1)), times)
     return _flatten(_finish_here(parse(_keep), finish), times)
 

@@ -27,6 +27,9 @@ __all__ = [
 Arrays = Mapping[str, NDArray[Any]]
 """The weights of an ensemble by name: the number of the member, a dot, and the weight's name."""
 
+CHOSEN: dict[str, int] = {}
+"""How many threads compute, if that was chosen."""
+
 _Member = TypeVar("_Member")
 
 # Bounds of what is computed in one go, so that memory does not grow with the data.
@@ -103,7 +106,10 @@ def check_array(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[A
 
 
 def set_num_threads(count: int) -> None:
-    """Set how many threads compute in this process, by NumPy and, if it is loaded, by PyTorch."""
+    """Set how many threads compute in this process, by NumPy and by PyTorch, also if it is loaded
+    later by its engine.
+    """  # noqa: D205
     threadpool_limits(count, "blas")
+    CHOSEN["threads"] = count
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(count)

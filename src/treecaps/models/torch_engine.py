@@ -14,10 +14,13 @@ from treecaps.errors import UsageError
 from treecaps.inputs.base import Input
 from treecaps.models.architectures import new_model
 from treecaps.models.config import ModelConfig
-from treecaps.models.engine import Arrays, Floats, check_array, counting, split_batches
+from treecaps.models.engine import CHOSEN, Arrays, Floats, check_array, counting, split_batches
 from treecaps.models.network import Model
 from treecaps.nn.tensors import to_numpy, to_tensors
 from treecaps.syntax.tree import Tree
+
+if CHOSEN:
+    torch.set_num_threads(CHOSEN["threads"])
 
 
 class HasOutputs(Protocol):

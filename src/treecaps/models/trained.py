@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from treecaps.data.vocabulary import Vocabulary
-from treecaps.errors import Failure, UsageError
+from treecaps.errors import Failure, UsageError, find_extra
 from treecaps.hashing import digest_parts
 from treecaps.inputs.base import Input
 from treecaps.models.architectures import architecture_of
@@ -71,8 +71,10 @@ class TrainedModel:
     @cached_property
     def torch_engine(self) -> "TorchEngine":
         """The same networks on PyTorch, made when they are first asked for."""
-        from treecaps.models.torch_engine import TorchEngine
-
+        try:
+            from treecaps.models.torch_engine import TorchEngine
+        except ModuleNotFoundError as error:
+            raise find_extra(error, "this") or error from None
         if isinstance(self.engine, TorchEngine):
             return self.engine
         engine = self.engine
@@ -130,7 +132,7 @@ class TrainedModel:
             programs: Programs, or files to read; failures pass through.
             top: How many classes to name for each program.
             functions: Whether to tell the class of each function of a program, not of the whole.
-            workers: How many processes parse; as many as there are cores by default.
+            workers: How many processes there are; as many as there are cores by default.
         """
         from treecaps.inference.classify import classify
 
@@ -148,7 +150,7 @@ class TrainedModel:
         Args:
             programs: Programs, or files to read; failures pass through.
             functions: Whether each function of a program gets an embedding, not the whole.
-            workers: How many processes parse; as many as there are cores by default.
+            workers: How many processes there are; as many as there are cores by default.
         """
         from treecaps.inference.embed import Embedder
 
@@ -208,7 +210,7 @@ class TrainedModel:
 
 def _build_engine(config: ModelConfig, *rest: Any) -> Engine:
     """Make the engine that suits a configuration, as ``BuildEngine`` says."""
-    if isinstance(config, TreeCapsConfig):
+    if type(config) is TreeCapsConfig:
         from treecaps.models.light.engine import NumpyEngine
 
         return NumpyEngine.build(config, *rest)

@@ -1,6 +1,10 @@
 """The engine in NumPy against the one on PyTorch."""
 
+import os
 import re
+import subprocess
+import sys
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,6 +16,7 @@ from treecaps import load
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
 from treecaps.inputs.base import Input
+from treecaps.models.config import ModelConfig
 from treecaps.models.ggnn import GGNNConfig
 from treecaps.models.light.engine import NumpyEngine
 from treecaps.models.torch_engine import TorchEngine
@@ -114,6 +119,28 @@ def test_programs_without_known_tokens_are_classified() -> None:
         np.testing.assert_allclose(light.scores(inputs), whole.scores(inputs), atol=1e-5)
 
 
-def test_other_architectures_need_pytorch() -> None:
+@dataclass(frozen=True)
+class OtherConfig(TreeCapsConfig):
+    """That of an architecture that extends treecaps."""
+
+
+@pytest.mark.parametrize("config", [GGNNConfig(), OtherConfig()])
+def test_other_architectures_need_pytorch(config: ModelConfig) -> None:
     with pytest.raises(UsageError, match="only models of the architecture treecaps"):
-        NumpyEngine.build(GGNNConfig(), (1.0,), Vocabulary.of(real_trees()[:1]), CLASSES, {})
+        NumpyEngine.build(config, (1.0,), Vocabulary.of(real_trees()[:1]), CLASSES, {})
+
+
+def test_threads_are_chosen_before_pytorch_is_loaded() -> None:
+    script = """
+import sys
+from treecaps.models.engine import set_num_threads
+set_num_threads(1)
+assert "torch" not in sys.modules
+import treecaps.models.torch_engine, torch
+print(torch.get_num_threads())
+"""
+    environment = {name: one for name, one in os.environ.items() if name != "OMP_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, env=environment
+    )
+    assert done.stdout == "1\n"

@@ -44,7 +44,7 @@ def sum_runs(vectors: Floats, row: Longs, offsets: Longs, *weights: Floats) -> F
             if weight.any():
                 total[: len(places)] += members * weight[:, None]
     sums[short] = here.swapaxes(0, 1)
-    return sums.reshape(len(sizes), -1)
+    return sums.reshape(len(sizes), len(weights) * size)
 
 
 def sum_flat_windows(
@@ -72,7 +72,7 @@ def sum_flat_windows(
         of_right[: len(places)] += members
     every -= of_right
     sums[short, 1], sums[short, 2] = every, of_right
-    return sums.reshape(len(sizes), -1)
+    return sums.reshape(len(sizes), 3 * size)
 
 
 def spread_runs(

@@ -56,7 +56,8 @@ class NumpyEngine:
         arrays: Arrays,
     ) -> "NumpyEngine":
         """Make an engine of the weights of trained models, as ``BuildEngine`` says."""
-        if not isinstance(config, TreeCapsConfig):
+        # A subclass is another architecture, whatever it makes of these weights.
+        if type(config) is not TreeCapsConfig:
             raise UsageError("only models of the architecture treecaps run without PyTorch")
         left, ordered = dict(arrays), {}
         for number in range(len(weights)):

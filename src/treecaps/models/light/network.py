@@ -150,9 +150,10 @@ class LightTreeCaps:
         direction = self.weights["gate.weight"]
         gate = outputs @ direction.T + self.weights["gate.bias"]
         if way is not None:
+            sigmoid = np.exp(-np.logaddexp(0, -gate))
 
             def back(gradient: Floats) -> Floats:
-                found: Floats = np.outer(gradient * weight, direction) / (1 + np.exp(-gate))
+                found: Floats = np.outer(gradient * weight, direction) * sigmoid
                 return found
 
             way.append(back)

@@ -107,6 +107,17 @@ def gradients(
     return Gradients(float(length), nodes, tokens)
 
 
+def length_of(
+    network: LightTreeCaps,
+    batch: Batch,
+    number: int,
+    vectors: Floats,
+    of_tokens: Floats | None = None,
+) -> float:
+    """Return the length of a code capsule, as ``gradients`` does."""
+    return float(lengths(_trace(network, batch, vectors, of_tokens).layers[-1].values[0, number]))
+
+
 def find_routes(network: LightTreeCaps, batch: Batch) -> Routes:
     """Return where the code capsules of one program come from; there must be routes."""
     trace = _trace(network, batch)
