@@ -131,6 +131,7 @@ def train(
     if isinstance(trees, Corpus):
         frontend, comments = trees.about["frontend"], trees.about["comments"]
         labels = trees.labels if labels is None else labels
+    _ = preset.model  # complains if it is not for the task
     _check_trees(trees)
     if labels is None and preset.task.needs_labels:
         raise UsageError("trees that are no corpus need labels", arguments=("labels",))
