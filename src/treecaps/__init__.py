@@ -128,13 +128,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'treecaps' has no attribute {name!r}")
-    try:
-        module = import_module(_HOMES[name])
-    except ModuleNotFoundError as error:
-        from treecaps.errors import find_extra
+    from treecaps.errors import naming_extra
 
-        raise find_extra(error, f"treecaps.{name}") or error from None
-    return getattr(module, name)
+    with naming_extra(f"treecaps.{name}"):
+        return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,8 @@
 """What can go wrong, in words for people and codes for programs."""
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -86,10 +87,21 @@ _EXTRAS = {
 """Which extra brings a package."""
 
 
-def find_extra(error: ModuleNotFoundError, what: str) -> MissingExtraError | None:
-    """Return what to say of a package that is missing, if an extra would bring it."""
-    extra = _EXTRAS.get((error.name or "").partition(".")[0])
-    return MissingExtraError(what, extra) if extra else None
+@contextmanager
+def naming_extra(what: str, extra: str | None = None) -> Iterator[None]:
+    """Turn the error of a missing package into ``MissingExtraError``, if an extra would bring it.
+
+    Args:
+        what: What needs the package.
+        extra: The extra that brings all of what it needs; by default that of the package.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        found = _EXTRAS.get((error.name or "").partition(".")[0])
+        if found is None:
+            raise
+        raise MissingExtraError(what, extra or found) from None
 
 
 class ProgramError(TreeCapsError):

@@ -18,7 +18,7 @@ from treecaps.cli.output import (
     say_table,
     tell_more,
 )
-from treecaps.errors import Failure
+from treecaps.errors import Failure, naming_extra
 
 if TYPE_CHECKING:
     from treecaps.data.dataset import DataSet
@@ -103,8 +103,9 @@ def _score(
     blind: bool = False,
 ) -> "tuple[Evaluation, float | None]":
     """Return scores, and the milliseconds that parsing a program took unless it was done before."""
-    from treecaps.inference.evaluate import evaluate  # isort: skip  # it needs most
-    from treecaps.data.corpus import Corpus
+    with naming_extra("evaluate", "train"):
+        from treecaps.data.corpus import Corpus
+        from treecaps.inference.evaluate import evaluate
 
     what = f"{data.path.name}, blind" if blind else data.path.name
     parsed = False

@@ -11,7 +11,7 @@ import click
 from treecaps._version import __version__
 from treecaps.cli.flags import add_flags
 from treecaps.cli.output import note
-from treecaps.errors import MissingExtraError, TreeCapsError, describe_os_error, find_extra
+from treecaps.errors import MissingExtraError, TreeCapsError, describe_os_error, naming_extra
 from treecaps.text import to_one_line
 
 if TYPE_CHECKING:
@@ -155,7 +155,8 @@ def main() -> None:
     handler.setFormatter(_OneLine("treecaps: %(message)s"))
     logging.getLogger("treecaps").addHandler(handler)
     try:
-        status = cli(prog_name="treecaps", standalone_mode=False)
+        with naming_extra("this"):
+            status = cli(prog_name="treecaps", standalone_mode=False)
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption) or type(error) is click.UsageError:
             # These quote what was typed as it is.
@@ -169,12 +170,6 @@ def main() -> None:
         if os.environ.get("TREECAPS_TRACEBACK"):
             raise
         note(f"treecaps: error: {add_flags(str(error), error.arguments, cli.running)}")
-        status = 2
-    except ModuleNotFoundError as error:
-        missing = find_extra(error, "this")
-        if missing is None:
-            raise
-        note(f"treecaps: error: {missing}")
         status = 2
     except OSError as error:
         note(f"treecaps: error: cannot write the output: {describe_os_error(error)}")

@@ -17,7 +17,7 @@ from treecaps.errors import (
     ProgramError,
     UsageError,
     describe_os_error,
-    find_extra,
+    naming_extra,
 )
 from treecaps.files import read_blocks
 from treecaps.hashing import digest, digest_parts
@@ -183,11 +183,9 @@ class DataSet:
         return self._program(record, where)
 
     def _read_parquet(self) -> Iterator[Program | Failure]:
-        try:
+        with naming_extra("Parquet"):
             import pyarrow as pa
             import pyarrow.parquet as pq
-        except ModuleNotFoundError as error:
-            raise find_extra(error, "Parquet") or error from None
         number = 0
         try:
             # Neither threads nor whole column chunks in memory.

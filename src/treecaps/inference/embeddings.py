@@ -10,7 +10,7 @@ from typing import IO, Literal
 import numpy as np
 
 from treecaps.chunks import chunked
-from treecaps.errors import DataError, describe_os_error, find_extra
+from treecaps.errors import DataError, describe_os_error, naming_extra
 from treecaps.files import open_atomic
 from treecaps.inference.embed import Embedding
 from treecaps.text import replace_surrogates
@@ -53,11 +53,9 @@ def _write_array(embeddings: Iterable[Embedding], stream: IO[bytes]) -> None:
 
 
 def _write_table(embeddings: Iterable[Embedding], stream: IO[bytes]) -> None:
-    try:
+    with naming_extra("Parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ModuleNotFoundError as error:
-        raise find_extra(error, "Parquet") or error from None
     schema = pa.schema(
         {
             "id": pa.string(),

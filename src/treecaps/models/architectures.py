@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from treecaps.errors import UsageError, find_extra
+from treecaps.errors import UsageError, naming_extra
 from treecaps.models.config import ModelConfig
 from treecaps.models.registry import REGISTERED, Architecture
 
@@ -40,7 +40,8 @@ class _Architectures(Mapping[str, Architecture]):
 
     def __getitem__(self, name: str) -> Architecture:
         if name not in REGISTERED and name in _BUILT_IN:
-            _import_built_in(name)
+            with naming_extra(f"the architecture {name}"):
+                import_module(f"treecaps.models.{_BUILT_IN[name]}")
         elif name not in REGISTERED:
             _load_entry_points()
         return REGISTERED[name]
@@ -58,13 +59,6 @@ class _Architectures(Mapping[str, Architecture]):
 
 ARCHITECTURES = _Architectures()
 """All architectures by name."""
-
-
-def _import_built_in(name: str) -> None:
-    try:
-        import_module(f"treecaps.models.{_BUILT_IN[name]}")
-    except ModuleNotFoundError as error:
-        raise find_extra(error, f"the architecture {name}") or error from None
 
 
 @cache

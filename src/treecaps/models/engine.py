@@ -106,9 +106,7 @@ def check_array(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[A
 
 
 def set_num_threads(count: int) -> None:
-    """Set how many threads compute in this process, by NumPy and by PyTorch, also if it is loaded
-    later by its engine.
-    """  # noqa: D205
+    """Set how many threads compute in this process, by NumPy and PyTorch, loaded already or not."""
     threadpool_limits(count, "blas")
     CHOSEN["threads"] = count
     if torch := sys.modules.get("torch"):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from treecaps.data.vocabulary import Vocabulary
-from treecaps.errors import Failure, UsageError, find_extra
+from treecaps.errors import Failure, UsageError, naming_extra
 from treecaps.hashing import digest_parts
 from treecaps.inputs.base import Input
 from treecaps.models.architectures import architecture_of
@@ -71,10 +71,8 @@ class TrainedModel:
     @cached_property
     def torch_engine(self) -> "TorchEngine":
         """The same networks on PyTorch, made when they are first asked for."""
-        try:
+        with naming_extra("a network on PyTorch"):
             from treecaps.models.torch_engine import TorchEngine
-        except ModuleNotFoundError as error:
-            raise find_extra(error, "this") or error from None
         if isinstance(self.engine, TorchEngine):
             return self.engine
         engine = self.engine

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from treecaps.errors import UsageError, find_extra
+from treecaps.errors import UsageError, naming_extra
 from treecaps.inputs.bags import Feature
 from treecaps.models.config import NetworkConfig
 from treecaps.models.options import option
@@ -111,10 +111,8 @@ class TreeCapsConfig(NetworkConfig):
 
 
 def _load() -> "type[TreeCaps]":
-    try:
+    with naming_extra("training"):
         from treecaps.models.treecaps import TreeCaps
-    except ModuleNotFoundError as error:
-        raise find_extra(error, "training") or error from None
     return TreeCaps
 
 

@@ -1,4 +1,4 @@
-"""The forward pass of a TreeCaps network in NumPy, and what it takes to go back."""
+"""The forward pass of a TreeCaps network in NumPy, and the functions of its backward pass."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -29,9 +29,10 @@ from treecaps.models.treecaps_config import TreeCapsConfig
 Weights = dict[str, NDArray[Any]]
 Batch = WindowsAndBagsTensors[NDArray[Any]]
 _BLOCK = 4096
-Way = list[Callable[[Floats], Floats]]
-"""The way back: each function makes the gradient of a step's inputs of that of its outputs. Where a
-step is given one, it adds its own. There must be one window for each node, in order."""
+Backward = list[Callable[[Floats], Floats]]
+"""The functions of a backward pass, in the order of the forward pass: each returns the gradient of
+a step's inputs, from that of its outputs. A step that is given such a list adds its own function.
+There must be one window for each node, in order."""
 
 
 class Coupled(NamedTuple):
@@ -115,17 +116,17 @@ class LightTreeCaps:
         self,
         windows: WindowTensors[NDArray[Any]],
         vectors: Floats | None = None,
-        way: Way | None = None,
-        gates: Way | None = None,
+        backward: Backward | None = None,
+        gates: Backward | None = None,
     ) -> tuple[Floats, Floats, Floats]:
         """Return the capsules ``[W, D, C]`` of windows, their counts, and how much they weigh.
 
         Args:
             windows: The windows of programs.
             vectors: ``[N, V]``, other vectors for their symbols than those that it has learned.
-            way: Gets the way back from the capsules to the vectors.
-            gates: Gets the way back from the weights to the outputs of the last convolution, if
-                there is one.
+            backward: Gets the backward functions from the capsules to the vectors.
+            gates: Gets the backward function from the weights to the outputs of the last
+                convolution, if there are gates.
         """
         config = self.config
         if vectors is None:
@@ -133,8 +134,8 @@ class LightTreeCaps:
         sizes = (config.vector_size, *config.hidden)
         for number, layer in enumerate(windows.layers[:-1]):
             residual = config.residual and sizes[number] == sizes[number + 1]
-            vectors = self._convolve(f"hidden.{number}", vectors, layer, residual, way)
-        outputs = self._convolve("primary", vectors, windows.layers[-1], False, way)
+            vectors = self._convolve(f"hidden.{number}", vectors, layer, residual, backward)
+        outputs = self._convolve("primary", vectors, windows.layers[-1], False, backward)
         count = weight = windows.count
         if config.counts == "log":
             weight = 1 + np.log(weight)
@@ -143,20 +144,22 @@ class LightTreeCaps:
         if config.gated:
             weight = self._gate(outputs, weight, windows.window, gates)
         capsules = outputs.reshape(len(outputs), config.primary_size, -1)
-        return self._squash(capsules, way), count, weight
+        return self._squash(capsules, backward), count, weight
 
-    def _gate(self, outputs: Floats, weight: Floats, window: Longs, way: Way | None) -> Floats:
+    def _gate(
+        self, outputs: Floats, weight: Floats, window: Longs, backward: Backward | None
+    ) -> Floats:
         """Return how much windows weigh, each by a gate of its own."""
         direction = self.weights["gate.weight"]
         gate = outputs @ direction.T + self.weights["gate.bias"]
-        if way is not None:
+        if backward is not None:
             sigmoid = np.exp(-np.logaddexp(0, -gate))
 
             def back(gradient: Floats) -> Floats:
                 found: Floats = np.outer(gradient * weight, direction) * sigmoid
                 return found
 
-            way.append(back)
+            backward.append(back)
         weighted: Floats = weight * np.logaddexp(0, gate)[window, 0]
         return weighted
 
@@ -176,7 +179,7 @@ class LightTreeCaps:
         vectors: Floats,
         windows: LayerTensors[NDArray[Any]],
         residual: bool,
-        way: Way | None,
+        backward: Backward | None,
     ) -> Floats:
         """Convolve every window once, ``[W, outputs]``."""
         member, offsets, *weights = windows.member, windows.offsets, *windows[2:]
@@ -196,11 +199,11 @@ class LightTreeCaps:
             np.matmul(sums, weight, out=part)
             part += bias
             np.tanh(part, out=part)
-            if way is not None:
+            if backward is not None:
                 slopes.append(1 - np.square(part))
             if residual:
                 part += sums[:, : len(bias)]
-        if way is not None:
+        if backward is not None:
 
             def back(gradient: Floats) -> Floats:
                 of_sums = (gradient * np.concatenate(slopes)) @ weight.T
@@ -210,23 +213,23 @@ class LightTreeCaps:
                     return spread_flat_windows(of_sums, member, offsets, *weights[1:])
                 return spread_runs(of_sums, len(vectors), member, offsets, *weights)
 
-            way.append(back)
+            backward.append(back)
         return outputs
 
-    def _squash(self, capsules: Floats, way: Way | None) -> Floats:
+    def _squash(self, capsules: Floats, backward: Backward | None) -> Floats:
         """Squash primary capsules ``[W, D, C]`` that come from ``[W, D C]``, if that is asked."""
         form, asked = self.config.squash, self.config.squash_primary
-        if way is not None:
+        if backward is not None:
 
             def back(gradient: Floats) -> Floats:
                 if asked:
                     gradient = squash_gradient(capsules, gradient, form, 1)
                 return gradient.reshape(len(gradient), -1)
 
-            way.append(back)
+            backward.append(back)
         if not asked:
             return capsules
-        return squash(capsules, form, 1, out=capsules if way is None else None)
+        return squash(capsules, form, 1, out=capsules if backward is None else None)
 
     def find_tokens(self, bags: BagTensors[NDArray[Any]]) -> tuple[Longs, NDArray[np.bool_]]:
         """Return which features of the network those of programs are, and which it knows at all."""
@@ -239,14 +242,14 @@ class LightTreeCaps:
         self,
         bags: BagTensors[NDArray[Any]],
         vectors: Floats | None = None,
-        way: Way | None = None,
+        backward: Backward | None = None,
     ) -> Floats:
         """Return the static capsules of tokens, ``[B, C, D_pvc]``.
 
         Args:
             bags: The features of programs.
             vectors: ``[F, V]``, other vectors for the distinct ones that are known, in order.
-            way: Gets the way back from the static capsules to the vectors.
+            backward: Gets the backward function from the static capsules to the vectors.
         """
         place, there = self.find_tokens(bags)
         # Each distinct feature is computed once.
@@ -260,7 +263,7 @@ class LightTreeCaps:
         weight = self.weigh_tokens(bags.count[there])
         ends: Longs = np.concatenate([[0], np.cumsum(there)])[bags.offsets]
         sums = sum_runs(flat, number, ends, weight).reshape(shape)
-        if way is not None:
+        if backward is not None:
             form = self.config.squash
 
             def back(gradient: Floats) -> Floats:
@@ -271,7 +274,7 @@ class LightTreeCaps:
                 of_vectors: Floats = np.matmul(found.reshape(flat.shape), linear)
                 return of_vectors
 
-            way.append(back)
+            backward.append(back)
         return squash(sums, self.config.squash, 1).swapaxes(1, 2)
 
     def token_units(self, vectors: Floats) -> tuple[Floats, Floats]:

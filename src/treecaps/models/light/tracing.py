@@ -1,4 +1,4 @@
-"""From the code capsules of one program back to its nodes and tokens, in NumPy."""
+"""The backward pass of one program, from code capsules to nodes and tokens, in NumPy."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ import numpy as np
 from treecaps.inputs.base import Floats
 from treecaps.inputs.distinct import Longs
 from treecaps.models.light.arrays import lengths
-from treecaps.models.light.network import Batch, Coupled, LightTreeCaps, Way
+from treecaps.models.light.network import Backward, Batch, Coupled, LightTreeCaps
 from treecaps.models.light.routing import Routed, normalize, route
 
 
@@ -48,20 +48,20 @@ class _Trace(NamedTuple):
 
     Args:
         capsules: ``[n, D, C]``, the primary capsules.
-        way: The way back from them to the vectors of nodes.
-        gates: The way back from their weights to the outputs of the last convolution, if any.
+        backward: The backward functions from them to the vectors of nodes.
+        gates: That from their weights to the outputs of the last convolution, if there are gates.
         routed: The static capsules; ``None`` where maxima are taken.
         tokens: ``[C, D]``, the static capsules of tokens, if there are any.
-        token_way: The way back from them to the vectors of tokens.
+        token_backward: That from them to the vectors of tokens.
         layers: The capsule layers above.
     """
 
     capsules: Floats
-    way: Way
-    gates: Way
+    backward: Backward
+    gates: Backward
     routed: Routed | None
     tokens: Floats | None
-    token_way: Way
+    token_backward: Backward
     layers: list[Coupled]
 
 
@@ -94,9 +94,9 @@ def gradients(
     if trace.tokens is not None:
         count = len(trace.tokens)
         static, tokens = static[:-count], gradient[:, -count:]
-        for back in trace.token_way:
+        for back in trace.token_backward:
             tokens = back(tokens)
-    *convolutions, flatten = trace.way
+    *convolutions, flatten = trace.backward
     if trace.routed:
         nodes, weights = trace.routed.gradient(static, form, trace.capsules)
         nodes = sum((back(weights) for back in trace.gates), flatten(nodes))
@@ -144,10 +144,10 @@ def _trace(
 ) -> _Trace:
     """Run the forward pass of one program, step by step."""
     config = network.config
-    way: Way = []
-    gates: Way = []
-    token_way: Way = []
-    capsules, count, weight = network.primary(batch.windows, vectors, way, gates)
+    backward: Backward = []
+    gates: Backward = []
+    token_backward: Backward = []
+    capsules, count, weight = network.primary(batch.windows, vectors, backward, gates)
     # The windows of one program are in order, and each is there once.
     assert np.array_equal(batch.windows.window, np.arange(len(capsules)))
     routed = tokens = None
@@ -157,7 +157,7 @@ def _trace(
         routed = route(config, capsules, count, weight)
         static = routed.fill_up(config.statics)
     if network.has_tokens and batch.bags is not None:
-        (tokens,) = network.tokens(batch.bags, of_tokens, token_way)
+        (tokens,) = network.tokens(batch.bags, of_tokens, token_backward)
         static = np.concatenate([static, tokens])
     layers: list[Coupled] = []
     below = static[None]
@@ -165,7 +165,7 @@ def _trace(
         if outputs:
             layers.append(network.couple(name, below, outputs))
             below = layers[-1].values
-    return _Trace(capsules, way, gates, routed, tokens, token_way, layers)
+    return _Trace(capsules, backward, gates, routed, tokens, token_backward, layers)
 
 
 def _gradient_of_maxima(gradient: Floats, capsules: Floats) -> Floats:
