@@ -43,8 +43,9 @@ from treecaps.models.torch_engine import TorchEngine
 from treecaps.models.trained import load
 from treecaps.nn.memory import tune_malloc
 from treecaps.syntax.tree import Tree
-from treecaps.training.prepare import Data, Selection, prepare
+from treecaps.training.prepare import Data, prepare
 from treecaps.training.presets import Preset, apply_settings, get_preset
+from treecaps.training.sequences import Selection
 from treecaps.training.trainer import Trainer
 
 Rows = NDArray[np.int64]

@@ -33,8 +33,8 @@ from treecaps.nn.map_at_r import average_precision, map_at_r
 from treecaps.nn.memory import tune_malloc
 from treecaps.rendering.training import train
 from treecaps.syntax.tree import Tree
-from treecaps.training.prepare import Selection
 from treecaps.training.presets import apply_settings, get_preset
+from treecaps.training.sequences import Selection
 from treecaps.training.train import TrainingProgress
 
 Rows = NDArray[np.int64]

@@ -99,7 +99,7 @@ def contents(inputs: Windows) -> list[Any]:
         return tuple(
             (
                 spell(layer - 1, int(windows.member[row])),
-                *(float(weights[row]) for weights in (windows.top, windows.left, windows.right)),
+                *(float(weight[row]) for weight in windows.weights),
             )
             for row in rows
         )
@@ -130,9 +130,9 @@ def test_weights_of_a_window_of_depth_two() -> None:
     windows = Windows.from_trees([tree], Vocabulary.of([tree])).layers[0]
     top = int(np.argmax(np.diff(windows.offsets)))
     rows = slice(windows.offsets[top], windows.offsets[top + 1])
-    assert windows.top[rows].tolist() == [1, 0, 0, 0]
-    assert windows.left[rows].tolist() == [0, 1, 0.5, 0]
-    assert windows.right[rows].tolist() == [0, 0, 0.5, 1]
+    assert windows.weights.top[rows].tolist() == [1, 0, 0, 0]
+    assert windows.weights.left[rows].tolist() == [0, 1, 0.5, 0]
+    assert windows.weights.right[rows].tolist() == [0, 0, 0.5, 1]
 
 
 def test_hash_collisions_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

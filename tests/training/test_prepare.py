@@ -10,7 +10,8 @@ from treecaps.inputs.base import Input
 from treecaps.inputs.windows import Windows
 from treecaps.syntax.tree import Tree
 from treecaps.tasks.examples import UNKNOWN
-from treecaps.training.prepare import Data, Joined, Labels, prepare
+from treecaps.training.prepare import Data, Labels, prepare
+from treecaps.training.sequences import Joined
 
 TREE = Tree.build(["a", "b", "c"], [-1, 0, 0])
 OTHER = Tree.build(["a", "c", "d"], [-1, 0, 0])

@@ -1,13 +1,9 @@
 """``Corpus``: the trees of a data set on disk, memory-mapped."""
 
 import json
-import logging
 import os
-import platform
 import re
-import shutil
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
@@ -19,8 +15,10 @@ from numpy.typing import NDArray
 
 from treecaps._version import __version__
 from treecaps.data.batches import SCHEMA, Batch, parse_in_batches
+from treecaps.data.cache import DamagedError, default_cache, keep
 from treecaps.data.dataset import DataSet
-from treecaps.errors import DataError, Failure, describe_os_error
+from treecaps.data.parallel import Change
+from treecaps.errors import DataError, Failure
 from treecaps.files import atomic_path
 from treecaps.hashing import digest, digest_file
 from treecaps.syntax.blind import blind as make_blind
@@ -33,15 +31,13 @@ from treecaps.text import short_repr
 FORMAT = 1
 _TREES = "trees.arrow"
 _ABOUT = "corpus.json"
-_BUILDING = "building"
-
-log = logging.getLogger("treecaps")
+_MADE_BY = ("format", "treecaps", "frontend", "comments", "versions", "languages")
 
 Progress = Callable[[int, float], None]
 """Called now and then with the number of programs done and the share done, from 0 to 1."""
 
 
-class DamagedCorpusError(DataError):
+class DamagedCorpusError(DamagedError):
     """A corpus folder that is incomplete, altered or of another version."""
 
 
@@ -53,8 +49,9 @@ class Corpus(Sequence[Tree]):
     tree's arrays are views into it. Use ``build`` for a data set and ``open`` for a folder.
     """
 
-    def __init__(self, about: dict[str, Any], table: pa.Table, name: str) -> None:
+    def __init__(self, about: dict[str, Any], table: pa.Table, folder: Path, name: str) -> None:
         self.about = about
+        self.folder = folder
         self.name = name
         self.kinds: tuple[str, ...] = tuple(about["kinds"])
         self._table = table
@@ -101,81 +98,63 @@ class Corpus(Sequence[Tree]):
             # What blinds is tree-sitter, whatever parses afterwards.
             made_by["blind"] = get_frontend("tree-sitter").versions()
         home = Path(cache) if cache else default_cache()
-        try:
-            home.mkdir(parents=True, exist_ok=True)
-            _sweep(home)
-            folder = home / _key(data, made_by, home)
-            if os.path.lexists(folder):
-                try:
-                    return cls.open(folder, data.path.name)
-                except DamagedCorpusError as error:
-                    log.warning("%s; parsing %s again", error, data.path)
-                    # Moved first: a folder that is half deleted must not look like a corpus.
-                    doomed = _new_folder(home)
-                    with suppress(FileNotFoundError):  # another process may have been quicker
-                        folder.rename(doomed / folder.name)
-                    shutil.rmtree(doomed, ignore_errors=True)
-            return cls._parse(data, made_by, folder, workers or os.cpu_count() or 1, progress)
-        except OSError as error:
-            raise DataError(
-                f"cannot keep the corpus in {home}: {describe_os_error(error)};"
-                " choose another folder with cache=FOLDER or TREECAPS_CACHE",
-                arguments=("cache",),
-            ) from None
+        cores = workers or os.cpu_count() or 1
 
-    @classmethod
-    def _parse(
-        cls,
-        data: DataSet,
-        made_by: dict[str, Any],
-        folder: Path,
-        workers: int,
-        progress: Progress | None,
-    ) -> "Corpus":
-        kinds: dict[str, int] = {}
-        counts = {"programs": 0, "failed": 0, "nodes": 0}
-        building = _new_folder(folder.parent)
-        try:
-            with (
-                pa.OSFile(str(building / _TREES), "wb") as sink,
-                pa.ipc.new_file(sink, SCHEMA) as writer,
-                closing(
-                    parse_in_batches(
-                        data,
-                        made_by["frontend"],
-                        made_by["comments"],
-                        kinds,
-                        workers,
-                        change=make_blind if "blind" in made_by else None,
-                    )
-                ) as batches,
-            ):
-                for batch in batches:
-                    writer.write_batch(batch)
-                    counts["programs"] += batch.num_rows
-                    counts["failed"] += batch.num_rows - batch.column("failure_code").null_count
-                    counts["nodes"] += len(batch.column("kind").values)
-                    if progress:
-                        progress(counts["programs"], data.progress)
-            if not counts["programs"]:
+        def tell(programs: int) -> None:
+            if progress:
+                progress(programs, data.progress)
+
+        def parse(folder: Path) -> None:
+            change = make_blind if blind else None
+            if not _write(folder, data, made_by, cores, change, tell):
                 raise DataError(f"{data.path} holds no programs")
-            about = {
-                **made_by,
-                **counts,
-                "kinds": list(kinds),
-                "checksum": digest_file(building / _TREES),
-            }
-            about["about_checksum"] = _about_checksum(about)
-            (building / _ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
-            try:
-                building.rename(folder)
-            except OSError:
-                if not folder.exists():
-                    raise
-                # Another process was quicker with the same data: its corpus is as good.
-            return cls.open(folder, data.path.name)
-        finally:
-            shutil.rmtree(building, ignore_errors=True)
+
+        name = data.path.name
+        folder = home / _key(data, made_by, home)
+        return keep(folder, lambda found: cls.open(found, name), parse, "the corpus")
+
+    def changed(
+        self, change: Change, name: str, progress: Callable[[float], None] | None = None
+    ) -> "Corpus":
+        """Return the same programs after a change of their text, parsed again.
+
+        It is kept beside this corpus. Programs that fail then are missing in it: ``places`` tells.
+
+        Args:
+            change: What is done to each program.
+            name: What the change is called; the same name means the same change.
+            progress: Called with the share done.
+        """
+        made_by = {
+            **{name: self.about[name] for name in _MADE_BY},
+            "changed": [name, self.folder.name, get_frontend("tree-sitter").versions()],
+        }
+
+        def programs() -> Iterator[Program | Failure]:
+            for row, tree in enumerate(self):
+                if tree.language in LANGUAGES:
+                    yield Program.from_clean_text(tree.text, tree.language, id=str(row))
+                else:
+                    yield Failure(str(row), "unknown-language", "is in no language known here")
+
+        def tell(done: int) -> None:
+            if progress:
+                progress(done / len(self))
+
+        def parse(folder: Path) -> None:
+            _write(folder, programs(), made_by, os.cpu_count() or 1, change, tell)
+
+        folder = self.folder.with_name(
+            f"corpus-{digest(json.dumps(made_by, sort_keys=True).encode())}"
+        )
+        return keep(folder, Corpus.open, parse, "the corpus")
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """For each program that was parsed, failed ones too, its number here, or -1."""
+        places = np.full(len(self._rows) + len(self._failed_rows), -1)
+        places[self._rows] = np.arange(len(self))
+        return places
 
     @classmethod
     def open(cls, folder: str | Path, name: str | None = None) -> "Corpus":
@@ -206,7 +185,7 @@ class Corpus(Sequence[Tree]):
             pa.ArrowException,
         ) as error:
             raise DamagedCorpusError(f"the corpus in {folder} is damaged: {error}") from None
-        return cls(about, table, name or folder.name)
+        return cls(about, table, folder, name or folder.name)
 
     def __repr__(self) -> str:
         facts = {"trees": len(self), "failed": len(self._failed_rows)}
@@ -277,21 +256,6 @@ class Corpus(Sequence[Tree]):
         return values
 
 
-def default_cache() -> Path:
-    """Return the folder in which corpora are kept."""
-    if chosen := os.environ.get("TREECAPS_CACHE"):
-        return Path(chosen)
-    if base := os.environ.get("XDG_CACHE_HOME"):
-        return Path(base) / "treecaps"
-    try:
-        return Path.home() / ".cache" / "treecaps"
-    except RuntimeError:
-        raise DataError(
-            "you have no home folder; name one with cache=FOLDER or TREECAPS_CACHE",
-            arguments=("cache",),
-        ) from None
-
-
 def _key(data: DataSet, made_by: dict[str, Any], home: Path) -> str:
     """Return the name of a data set's corpus: a digest of the contents and of what parses them.
 
@@ -314,32 +278,44 @@ def _key(data: DataSet, made_by: dict[str, Any], home: Path) -> str:
 
 def _write_note(note: Path, contents: str) -> None:
     # A note only saves time. Others that write this one write the same.
-    with suppress(OSError), atomic_path(note, alone=True) as building:
-        building.write_text(contents)
+    with suppress(OSError):
+        note.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(note, alone=True) as building:
+            building.write_text(contents)
 
 
-def _new_folder(home: Path) -> Path:
-    """Make a folder to work in, named so that a later run can tell whether its maker lives."""
-    prefix = f"{_BUILDING}-{platform.node()}-{os.getpid()}-"
-    return Path(tempfile.mkdtemp(prefix=prefix, dir=home))
-
-
-def _sweep(home: Path) -> None:
-    """Remove what killed builds on this computer left behind."""
-    for folder in home.glob(f"{_BUILDING}-{platform.node()}-*"):
-        process = folder.name.rsplit("-", 2)[1]
-        if process.isdigit() and not _is_alive(int(process)):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+def _write(
+    folder: Path,
+    programs: Iterable[Program | Failure],
+    made_by: dict[str, Any],
+    workers: int,
+    change: Change | None,
+    tell: Callable[[int], None],
+) -> int:
+    """Parse programs into the files of a corpus, and return how many there were."""
+    kinds: dict[str, int] = {}
+    counts = {"programs": 0, "failed": 0, "nodes": 0}
+    parser = made_by["frontend"], made_by["comments"]
+    with (
+        pa.OSFile(str(folder / _TREES), "wb") as sink,
+        pa.ipc.new_file(sink, SCHEMA) as writer,
+        closing(parse_in_batches(programs, *parser, kinds, workers, change=change)) as batches,
+    ):
+        for batch in batches:
+            writer.write_batch(batch)
+            counts["programs"] += batch.num_rows
+            counts["failed"] += batch.num_rows - batch.column("failure_code").null_count
+            counts["nodes"] += len(batch.column("kind").values)
+            tell(counts["programs"])
+    about = {
+        **made_by,
+        **counts,
+        "kinds": list(kinds),
+        "checksum": digest_file(folder / _TREES),
+    }
+    about["about_checksum"] = _about_checksum(about)
+    (folder / _ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
+    return counts["programs"]
 
 
 def _about_checksum(about: dict[str, Any]) -> str:

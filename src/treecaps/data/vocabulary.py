@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from functools import lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +16,31 @@ _LEAST_PROGRAMS = 2
 """A sub-token of one program alone says nothing of others."""
 _MOST_SPLIT = 1 << 16
 """How many leaves' texts are remembered with their sub-tokens."""
+
+
+class Counts(NamedTuple):
+    """The kinds that occur in some trees, and in how many of them each sub-token does."""
+
+    kinds: set[str]
+    programs: Counter[str]
+
+    @classmethod
+    def of(cls, trees: Iterable[Tree], *, words: bool) -> "Counts":
+        """Count kinds and, if asked for, sub-tokens."""
+        used: dict[int, tuple[tuple[str, ...], set[int]]] = {}
+        programs: Counter[str] = Counter()
+        for tree in trees:
+            _, numbers = used.setdefault(id(tree.kinds), (tree.kinds, set()))
+            numbers.update(np.unique(tree.kind).tolist())
+            if words:
+                _, names, texts = leaf_texts(tree)
+                programs.update(set(chain.from_iterable(map(_split, names, texts))))
+        return cls({names[number] for names, found in used.values() for number in found}, programs)
+
+
+@lru_cache(_MOST_SPLIT)
+def _split(name: bool, text: bytes) -> tuple[str, ...]:
+    return split_token(text, name=name)
 
 
 class Vocabulary:
@@ -44,29 +71,21 @@ class Vocabulary:
             trees: The trees.
             tokens: How many sub-tokens to know, those of the most programs first.
         """
-        used: dict[int, tuple[tuple[str, ...], set[int]]] = {}
+        return cls.from_counts([Counts.of(trees, words=tokens > 0)], tokens)
+
+    @classmethod
+    def from_counts(cls, counts: "Iterable[Counts]", tokens: int = 0) -> "Vocabulary":
+        """Return the vocabulary of trees of which some at a time were counted."""
+        kinds: set[str] = set()
         programs: Counter[str] = Counter()
-        splits: dict[tuple[bool, bytes], tuple[str, ...]] = {}
-        for tree in trees:
-            _, numbers = used.setdefault(id(tree.kinds), (tree.kinds, set()))
-            numbers.update(np.unique(tree.kind).tolist())
-            if tokens:
-                found: set[str] = set()
-                _, names, texts = leaf_texts(tree)
-                for name, text in zip(names, texts, strict=True):
-                    parts = splits.get((name, text))
-                    if parts is None:
-                        parts = splits[name, text] = split_token(text, name=name)
-                    found.update(parts)
-                programs.update(found)
+        for found in counts:
+            kinds |= found.kinds
+            programs.update(found.programs)
         # Equal counts go by name, so that the same programs in another order give the same.
         known = sorted(
             (-count, token) for token, count in programs.items() if count >= _LEAST_PROGRAMS
         )[:tokens]
-        return cls(
-            (names[number] for names, numbers in used.values() for number in numbers),
-            (token for _, token in known),
-        )
+        return cls(kinds, (token for _, token in known))
 
     def __len__(self) -> int:
         return len(self.kinds)

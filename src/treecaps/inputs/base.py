@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ class Input(Protocol):
     def sizes(self) -> Longs:
         """``[B]``, how much a network has to compute for each program: nodes, or windows."""
 
-    def select(self, programs: Programs, dropout: InputDropout | None = None) -> Self:
+    def select(self, programs: Programs, dropout: InputDropout | None = None) -> "Input":
         """Return some of the programs, in the order given, with what they need and no more."""
 
     def to_tensors(self, convert: Convert[Any]) -> Any:

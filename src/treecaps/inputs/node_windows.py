@@ -1,7 +1,8 @@
 """Windows of nodes: a node and what lies below it, and which nodes have the same."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Generic, NamedTuple
 
 import numpy as np
@@ -11,6 +12,14 @@ from treecaps.inputs.distinct import Longs, find_twins, mix, number_twins
 from treecaps.inputs.symbols import SymbolTable
 from treecaps.syntax.subtokens import LeafTexts
 from treecaps.syntax.tree import Ints, Tree
+
+
+class Weights(NamedTuple):
+    """``[M]`` each, how much members count for the three matrices of a convolution."""
+
+    top: Floats
+    left: Floats
+    right: Floats
 
 
 @dataclass(frozen=True)
@@ -29,16 +38,19 @@ class WindowLayer:
     Args:
         offsets: ``[W + 1]``, where each window's members begin.
         member: ``[M]``, windows of the layer below.
-        top: ``[M]``, weights of the members.
-        left: ``[M]``, likewise.
-        right: ``[M]``, likewise.
+        given: The weights, unless windows have depth 2: then they follow from the sizes.
+        hash: ``[W]``, where the same window may be there several times: equal for those.
     """
 
     offsets: Longs
     member: Longs
-    top: Floats
-    left: Floats
-    right: Floats
+    given: Weights | None = None
+    hash: Longs | None = None
+
+    @cached_property
+    def weights(self) -> Weights:
+        """The weights of the members."""
+        return self.given or _weights_of_pairs(self.offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -46,18 +58,19 @@ class WindowLayer:
     def select(self, windows: Longs) -> "WindowLayer":
         """Return some of the windows, in the order given."""
         offsets, rows = select_runs(self.offsets, windows)
-        return WindowLayer(
-            offsets, self.member[rows], self.top[rows], self.left[rows], self.right[rows]
-        )
+        given = Weights(*(weight[rows] for weight in self.given)) if self.given else None
+        hashes = None if self.hash is None else self.hash[windows]
+        return WindowLayer(offsets, self.member[rows], given, hashes)
 
     def over(self, member: Longs) -> "WindowLayer":
         """Return the same windows with other numbers for their members."""
-        return WindowLayer(self.offsets, member, self.top, self.left, self.right)
+        return replace(self, member=member)
 
     def to_tensors(self, convert: Convert[Array]) -> "LayerTensors[Array]":
         """Convert the arrays."""
-        weights = convert(self.top), convert(self.left), convert(self.right)
-        return LayerTensors(convert(self.offsets), convert(self.member), *weights)
+        return LayerTensors(
+            convert(self.offsets), convert(self.member), *map(convert, self.weights)
+        )
 
 
 class LayerTensors(NamedTuple, Generic[Array]):
@@ -152,12 +165,12 @@ class NodeArrays:
             depths = np.ones(len(members), np.int32)
             depths[offsets[:-1]] = 2
             members[depths == 1] = self.child[select_runs(self.child_offsets, nodes)[1]]
-        else:
-            offsets, members, depths = self._descend(nodes, depth)
+            return WindowLayer(offsets, below[members]), depths
+        offsets, members, depths = self._descend(nodes, depth)
         top = ((depths - 1) / (depth - 1)).astype(np.float32)
         right = np.where(depths < depth, (1 - top) * self.place[members], 0).astype(np.float32)
         left = ((1 - top) * (1 - right)).astype(np.float32)
-        return WindowLayer(offsets, below[members], top, left, right), depths
+        return WindowLayer(offsets, below[members], Weights(top, left, right)), depths
 
     def _descend(self, nodes: Longs, depth: int) -> tuple[Longs, Longs, Ints]:
         """Return where the windows of nodes begin, their members, and the depth of each."""
@@ -172,3 +185,14 @@ class NodeArrays:
         order = np.lexsort((members, windows))  # by node is in pre-order
         offsets = np.searchsorted(windows[order], np.arange(len(nodes) + 1))
         return offsets, members[order], depths[order]
+
+
+def _weights_of_pairs(offsets: Longs) -> Weights:
+    """Return the weights of windows of depth 2: a node, then its children from left to right."""
+    sizes = np.diff(offsets)
+    place = np.arange(offsets[-1]) - np.repeat(offsets[:-1] + 1, sizes)
+    last = np.repeat(sizes - 2, sizes)  # the place of the last child
+    top = (place < 0).astype(np.float32)
+    right = np.where(last > 0, place / np.maximum(last, 1), 0.5).astype(np.float32)
+    right *= 1 - top
+    return Weights(top, (1 - top) * (1 - right), right)

@@ -29,11 +29,13 @@ class Symbols:
         kind: ``[S]``, kinds of the vocabulary.
         offsets: ``[S + 1]``, where the sub-tokens of each begin.
         token: ``[T]``, sub-tokens of the vocabulary.
+        hash: ``[S]``, where the same may be there several times: equal for those.
     """
 
     kind: Longs
     offsets: Longs
     token: Longs
+    hash: Longs | None = None
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -41,7 +43,8 @@ class Symbols:
     def select(self, chosen: Longs) -> "Symbols":
         """Return some of the symbols, in the order given."""
         offsets, rows = select_runs(self.offsets, chosen)
-        return Symbols(self.kind[chosen], offsets, self.token[rows])
+        hashes = None if self.hash is None else self.hash[chosen]
+        return Symbols(self.kind[chosen], offsets, self.token[rows], hashes)
 
     def to_tensors(self, convert: Convert[Array]) -> SymbolTensors[Array]:
         """Convert the arrays."""

@@ -18,7 +18,7 @@ from treecaps.chunks import chunked
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.inputs.base import Array, Convert, Floats, InputDropout, Programs, select_runs
 from treecaps.inputs.distinct import Longs, compact, number_distinct
-from treecaps.inputs.node_windows import LayerTensors, NodeArrays, WindowLayer
+from treecaps.inputs.node_windows import LayerTensors, NodeArrays, Weights, WindowLayer
 from treecaps.inputs.symbols import Symbols, SymbolTable, SymbolTensors
 from treecaps.syntax.subtokens import LeafTexts, leaf_texts
 from treecaps.syntax.tree import Ints, Tree
@@ -174,12 +174,12 @@ class Windows:
             empty = np.add.reduceat(kept, offsets[:-1], dtype=np.int64) == 0
             kept[offsets[:-1][empty]] = True
             offsets, rows = np.concatenate([[0], np.cumsum(kept)])[offsets], rows[kept]
-        sizes = [len(self.symbols), *map(len, self.layers)]
-        used, window = compact(self.window[rows], sizes[-1])
+        below: list[Symbols | WindowLayer] = [self.symbols, *self.layers]
+        used, window = _share(self.window[rows], below[-1])
         layers: list[WindowLayer] = []
         for number in range(len(self.layers) - 1, -1, -1):
             windows = self.layers[number].select(used)
-            used, member = compact(windows.member, sizes[number])
+            used, member = _share(windows.member, below[number])
             layers.insert(0, windows.over(member))
         return Windows(
             self.symbols.select(used),
@@ -203,6 +203,18 @@ class Windows:
             convert(self.region),
             None if self.share is None else convert(self.share),
         )
+
+
+def _share(numbers: Longs, among: Symbols | WindowLayer) -> tuple[Longs, Longs]:
+    """Return which symbols or windows are needed, each once, and for each number its place there.
+
+    What has the same hash is the same.
+    """
+    used, place = compact(numbers, len(among))
+    if among.hash is None:
+        return used, place
+    twin, first = number_distinct(among.hash[used])
+    return used[first], twin[place]
 
 
 def chunk_trees(trees: Iterable[Tree]) -> Iterator[list[Tree]]:
@@ -312,12 +324,9 @@ def _regions(tree: Tree) -> Longs:
 
 def _join(parts: list[WindowLayer]) -> WindowLayer:
     sizes = [np.diff(windows.offsets) for windows in parts]
-    weights = (
-        np.concatenate([np.zeros(0, np.float32), *(getattr(windows, name) for windows in parts)])
-        for name in ("top", "left", "right")
-    )
+    given = [windows.given for windows in parts if windows.given]
     return WindowLayer(
         np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes])),
         np.concatenate([np.zeros(0, np.int64), *(windows.member for windows in parts)]),
-        *weights,
+        Weights(*map(np.concatenate, zip(*given, strict=True))) if given else None,
     )

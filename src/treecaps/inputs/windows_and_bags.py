@@ -1,6 +1,6 @@
 """``WindowsAndBags``: programs as windows of their trees, and as counts of their tokens."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
@@ -105,6 +105,11 @@ class WindowsAndBags:
         windows = self.windows.select(programs, dropout)
         bags = self.bags.select(programs, dropout, keep) if self.bags else None
         return WindowsAndBags(windows, bags)
+
+    def features(self) -> Iterator[Longs]:
+        """Yield the features of all programs."""
+        if self.bags:
+            yield self.bags.feature
 
     def to_tensors(self, convert: Convert[Array]) -> WindowsAndBagsTensors[Array]:
         """Convert the arrays."""

@@ -12,6 +12,7 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
 from treecaps.inputs.base import Input
 from treecaps.inputs.distinct import Longs
+from treecaps.inputs.packing import Packing
 from treecaps.inputs.symbols import SymbolTensors
 from treecaps.models.config import ModelConfig, NetworkConfig
 from treecaps.nn.weights import new_weight
@@ -71,6 +72,11 @@ class Model(nn.Module):
             vocabulary: Numbers of the kinds and sub-tokens.
         """
         raise NotImplementedError
+
+    @classmethod
+    def packing(cls, config: Any) -> Packing | None:
+        """Return how the inputs of many programs are kept on disk; ``None`` if they are not."""
+        return None
 
     def forward(self, batch: Any) -> NetworkOutput:
         """Run the forward pass on what ``to_tensors`` of the input returned."""

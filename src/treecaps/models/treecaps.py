@@ -13,6 +13,8 @@ from torch.nn import functional
 
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
+from treecaps.inputs.packing import Packing
+from treecaps.inputs.stored import StoredInput
 from treecaps.inputs.windows import WindowTensors
 from treecaps.inputs.windows_and_bags import WindowsAndBags, WindowsAndBagsTensors
 from treecaps.models.network import Network, NetworkOutput
@@ -31,6 +33,8 @@ from treecaps.syntax.tree import Tree
 
 _FEW_CLASSES = 10
 _TOKEN_LR_MULTIPLIER = 10.0
+_SCALED, _DECODED = 2_000, 10_000
+"""How many programs weights are scaled by, and of how many a decoder learns the windows."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,11 @@ def _new_routing(config: TreeCapsConfig) -> VariableToStatic | TopKRouting:
     )
 
 
+def _spread(inputs: WindowsAndBags | StoredInput, most: int) -> WindowsAndBags:
+    """Return some of the programs, spread over all, or all if there are no more."""
+    return inputs.select(np.linspace(0, len(inputs) - 1, min(len(inputs), most)).astype(int))
+
+
 class TreeCaps(Network):
     """The network of the paper.
 
@@ -101,6 +110,11 @@ class TreeCaps(Network):
     ) -> WindowsAndBags:
         """Return the distinct windows and, if asked for, the n-grams of tokens."""
         return WindowsAndBags.from_trees(trees, vocabulary, config.depths, config.feature)
+
+    @classmethod
+    def packing(cls, config: TreeCapsConfig) -> Packing:
+        """Return how windows and n-grams are kept on disk."""
+        return Packing(tuple(config.depths), bags=bool(config.feature))
 
     def __init__(self, config: TreeCapsConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__(config, kinds, classes, tokens)
@@ -194,20 +208,22 @@ class TreeCaps(Network):
         rebuilt = self.decoder(still + weight * (output.code - still), label)
         return functional.kl_div(rebuilt, output.windows, reduction="batchmean")
 
-    def fit_features(self, inputs: WindowsAndBags) -> None:
+    def fit_features(self, inputs: WindowsAndBags | StoredInput) -> None:
         """Let the decoder know the windows of the training programs, and tokens theirs."""
-        if self.tokens and inputs.bags:
-            self.tokens.learn_features(inputs.bags)
+        if self.tokens:
+            self.tokens.learn_features(inputs.features)
         if self.decoder:
-            self.decoder.learn_windows(inputs.windows)
+            self.decoder.learn_windows(_spread(inputs, _DECODED).windows)
 
-    def scale_weights(self, inputs: WindowsAndBags, *, head_only: bool = False) -> None:
+    def scale_weights(
+        self, inputs: WindowsAndBags | StoredInput, *, head_only: bool = False
+    ) -> None:
         """Standardize the outputs of the convolution and whiten static capsules, if asked for."""
         standardize = self.config.convolution_init == "standardized" and not head_only
         whiten = self.config.whiten_static and not (head_only and self.secondary)
         if not (standardize or whiten):
             return
-        some = inputs.select(np.linspace(0, len(inputs) - 1, min(len(inputs), 2000)).astype(int))
+        some = _spread(inputs, _SCALED)
         batch: WindowsAndBagsTensors[Tensor] = to_tensors(some, self.vectors)
         if standardize:
             windows = batch.windows

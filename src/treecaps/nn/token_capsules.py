@@ -1,16 +1,19 @@
 """Static capsules of the tokens of programs, and of runs of neighbouring ones."""
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from treecaps.inputs.bags import Bags
+from treecaps.inputs.distinct import Longs
 from treecaps.nn.squash import SquashForm, squash
 from treecaps.nn.weights import normal_
 
 _MIN_PROGRAMS = 6
 """On what fewer programs have, the network overfits; blind ones count by themselves."""
+_COUNTED_AT_ONCE = 1 << 24
 _UNUSED = torch.iinfo(torch.long).max
 
 
@@ -116,10 +119,21 @@ class TokenCapsules(nn.Module):
         return place[there], program[there], weight
 
     @torch.no_grad()
-    def learn_features(self, bags: Bags) -> None:
-        """Take over the features that most programs have; of equals, those of lower hashes."""
-        features, programs = np.unique(bags.feature, return_counts=True)
-        best = np.argsort(-programs, kind="stable")[: len(self.known)]
-        best = np.sort(best[programs[best] >= _MIN_PROGRAMS])
+    def learn_features(self, features: Callable[[], Iterable[Longs]]) -> None:
+        """Take over the features that most programs have; of equals, those of lower hashes.
+
+        Args:
+            features: Returns the features of all programs, some programs at a time. It is called
+                several times: many features are counted a part at a time, to save memory.
+        """
+        passes = sum(map(len, features())) // _COUNTED_AT_ONCE + 1
+        found, programs = np.zeros((2, 0), np.int64)
+        for number in range(passes):
+            parts = [part[part % passes == number] for part in features()]
+            new = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]), return_counts=True)
+            found, programs = np.concatenate([found, new[0]]), np.concatenate([programs, new[1]])
+            best = np.lexsort((found, -programs))[: len(self.known)]
+            found, programs = found[best], programs[best]
+        best = np.sort(found[programs >= _MIN_PROGRAMS])
         self.known.fill_(_UNUSED)
-        self.known[: len(best)] = torch.from_numpy(features[best]).to(self.known.device)
+        self.known[: len(best)] = torch.from_numpy(best).to(self.known.device)

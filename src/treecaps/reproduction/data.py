@@ -17,7 +17,7 @@ from treecaps.hashing import digest, digest_file
 from treecaps.models.files import to_json_bytes
 from treecaps.reproduction.plan import Column
 from treecaps.syntax.program import Program
-from treecaps.training.prepare import Selection
+from treecaps.training.sequences import Selection
 
 _ENDINGS = (".jsonl.gz", ".jsonl", ".parquet", "")
 _SHAPE = (

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Section = Literal["confusion", "mistakes", "map"]
 """A part of a training report beside the curves."""
-Batches = Sequence[tuple[int, Any]]
+Batches = Iterable[tuple[int, Any]]
 """Programs in batches of tensors, each with the number of its first program."""
 
 

@@ -6,23 +6,27 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, is_dataclass
-from itertools import chain
-from typing import Any, NamedTuple, overload
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from treecaps.data.corpus import Corpus
-from treecaps.data.parallel import Change, parse_programs
-from treecaps.data.vocabulary import Vocabulary
+from treecaps.data.parallel import Change, map_trees, parse_programs
+from treecaps.data.vocabulary import Counts, Vocabulary
 from treecaps.errors import DataError, UsageError
 from treecaps.hashing import digest_parts
 from treecaps.inputs.base import Input
 from treecaps.inputs.distinct import Longs
+from treecaps.inputs.packing import Packing
+from treecaps.inputs.stored import StoredInput
 from treecaps.syntax.languages import LANGUAGES
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import Classification, Task
 from treecaps.tasks.examples import UNKNOWN, Examples
+from treecaps.training.features import store_trees
+from treecaps.training.sequences import Joined, Selection, corpora_of, count_nodes
 
 Labels = Sequence[str | None]
 
@@ -32,10 +36,12 @@ _NAMED = 5
 _CLASSIFICATION = Classification()
 
 
-TreeTransform = Callable[[Sequence[Tree]], Sequence[Tree]]
+TreeTransform = Callable[[Selection], Sequence[Tree]]
 """Returns another view of the same programs: data augmentation."""
 ReadTrees = Callable[[Iterable[Tree], Vocabulary], Input]
 """Returns programs in the form that a model reads."""
+_IN_MEMORY = 10_000_000
+"""How many nodes programs may have in all, in all views, to be held in memory: 2 GB or so."""
 OnPrepare = Callable[[str, float], None]
 """Called with what is being done before training begins, and the share of it that is."""
 
@@ -79,6 +85,8 @@ def _bytes_of(value: Any) -> Iterator[bytes]:
     """Yield all that inputs and targets hold: arrays, and dataclasses and sequences of them."""
     if isinstance(value, np.ndarray):
         yield value.tobytes()
+    elif isinstance(value, StoredInput):
+        yield value.digest.encode()
     elif is_dataclass(value):
         for one in fields(value):
             yield from _bytes_of(getattr(value, one.name))
@@ -89,49 +97,6 @@ def _bytes_of(value: Any) -> Iterator[bytes]:
         yield repr(value).encode()
 
 
-class Selection(Sequence[Tree]):
-    """Some of the trees of a sequence, taken from it when asked for: a corpus may be large."""
-
-    def __init__(self, trees: Sequence[Tree], rows: Longs) -> None:
-        self.trees, self.rows = trees, rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @overload
-    def __getitem__(self, index: int) -> Tree: ...
-    @overload
-    def __getitem__(self, index: slice) -> "Selection": ...
-    def __getitem__(self, index: int | slice) -> "Tree | Selection":
-        if isinstance(index, slice):
-            return Selection(self.trees, self.rows[index])
-        return self.trees[int(self.rows[index])]
-
-
-class Joined(Sequence[Tree]):
-    """The trees of several sequences, one after the other."""
-
-    def __init__(self, parts: Sequence[Sequence[Tree]]) -> None:
-        self.parts = parts
-
-    def __len__(self) -> int:
-        return sum(map(len, self.parts))
-
-    @overload
-    def __getitem__(self, index: int) -> Tree: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Tree]: ...
-    def __getitem__(self, index: int | slice) -> Tree | list[Tree]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        index = index + len(self) if index < 0 else index
-        for part in self.parts:
-            if index < len(part):
-                return part[index]
-            index -= len(part)
-        raise IndexError
-
-
 def prepare(
     trees: Sequence[Tree],
     labels: Labels,
@@ -140,12 +105,13 @@ def prepare(
     read_trees: ReadTrees,
     val_share: float,
     seed: int,
+    packing: Packing | None = None,
     tokens: int = 0,
     blind: TreeTransform | None = None,
     rewritten: TreeTransform | None = None,
     known: Vocabulary | None = None,
     task: Task = _CLASSIFICATION,
-    on_prepare: OnPrepare | None = None,
+    on_prepare: OnPrepare = lambda what, share: None,
 ) -> Data:
     """Turn labelled trees into what networks learn from.
 
@@ -156,6 +122,7 @@ def prepare(
         read_trees: Returns programs in the form that networks read.
         val_share: Without other trees, this share of each class is set aside for validation.
         seed: Random seed when it is set aside.
+        packing: How programs are kept on disk where they are many, if they can be.
         tokens: How many sub-tokens to know.
         blind: Makes the trees blind, where networks are to see them so as well.
         rewritten: Rewrites training programs, where they are to be seen so as well.
@@ -170,11 +137,14 @@ def prepare(
     val_every = [split.val_trees, *(transform(split.val_trees) for transform in val_views.values())]
 
     def examples(parts: Sequence[Sequence[Tree]], label: Longs, views: tuple[str, ...]) -> Examples:
-        inputs = read_trees(_watch(parts, "reading trees", on_prepare), vocabulary)
-        every_label = np.tile(label, len(parts))
-        return Examples(inputs, label, task.targets(Joined(parts), every_label), views)
+        joined, tell = Joined(parts), partial(on_prepare, "reading trees")
+        inputs = _read(joined, vocabulary, read_trees, packing, tell)
+        targets = task.targets(joined, np.tile(label, len(parts)))
+        return Examples(inputs, label, targets, views)
 
-    vocabulary = Vocabulary.of(_watch(every, "gathering kinds and words", on_prepare), tokens)
+    vocabulary = Vocabulary.from_counts(
+        _count(Joined(every), tokens > 0, partial(on_prepare, "gathering kinds and words")), tokens
+    )
     if known is not None:
         vocabulary |= known
     return Data(
@@ -191,9 +161,9 @@ def prepare(
 class _Split(NamedTuple):
     """Programs for training and for validation, with the numbers of their classes."""
 
-    trees: Sequence[Tree]
+    trees: Selection
     label: Longs
-    val_trees: Sequence[Tree]
+    val_trees: Selection
     val_label: Longs
     names: tuple[str, ...]
     facts: dict[str, dict[str, Any]]
@@ -236,25 +206,60 @@ def _split(
     return _Split(Selection(trees, rows), label, val_trees, val_label, tuple(names), facts)
 
 
-def _watch(
-    parts: Sequence[Sequence[Tree]], what: str, on_prepare: OnPrepare | None
-) -> Iterator[Tree]:
-    """Yield trees, and tell how many of them have been asked for."""
-    total = sum(map(len, parts))
-    for number, tree in enumerate(chain(*parts)):
-        if on_prepare:
-            on_prepare(what, number / total)
+def _read(
+    trees: Joined,
+    vocabulary: Vocabulary,
+    read_trees: ReadTrees,
+    packing: Packing | None,
+    tell: Callable[[float], None],
+) -> Input:
+    """Return programs in the form that networks read, on disk if they are many."""
+    if packing and corpora_of(trees) and count_nodes(trees).sum() > _IN_MEMORY:
+        return store_trees(trees, vocabulary, read_trees, packing, tell)
+    return read_trees(_watch(trees, tell), vocabulary)
+
+
+def _watch(trees: Sequence[Tree], tell: Callable[[float], None]) -> Iterator[Tree]:
+    """Yield trees, and tell what share of them has been asked for."""
+    for number, tree in enumerate(trees):
+        tell(number / len(trees))
         yield tree
 
 
+def _count(trees: Sequence[Tree], words: bool, tell: Callable[[float], None]) -> Iterator[Counts]:
+    """Yield the kinds and sub-tokens of some trees at a time."""
+    done = 0
+    tell(0)
+    for number, counts in map_trees(trees, partial(Counts.of, words=words)):
+        done += number
+        tell(done / len(trees))
+        yield counts
+
+
 def change_trees(
-    trees: Sequence[Tree],
+    trees: Selection,
+    name: str,
     change: Change,
     frontend: str,
     comments: bool,
-    on_prepare: Callable[[float], None] | None = None,
-) -> list[Tree]:
-    """Parse programs again after a change of their text; what fails stays as it is."""
+    tell: Callable[[float], None] = lambda share: None,
+) -> Sequence[Tree]:
+    """Parse programs again after a change of their text; what fails stays as it is.
+
+    Args:
+        trees: The programs. Those of a corpus are kept beside it, for the next time.
+        name: What the change is called; the same name means the same change.
+        change: What is done to each program.
+        frontend: The front end.
+        comments: Whether comments are nodes.
+        tell: Called with the share done.
+    """
+    corpus = trees.trees
+    if isinstance(corpus, Corpus):
+        changed = corpus.changed(change, name, tell)
+        places = changed.places
+        places = np.where(places < 0, len(changed) + np.arange(len(corpus)), places)
+        return Selection(Joined([changed, corpus]), places[trees.rows])
     found = list(trees)
     rows = [row for row, tree in enumerate(found) if tree.language in LANGUAGES]
     parsed = parse_programs(
@@ -269,8 +274,7 @@ def change_trees(
     )
     with closing(parsed) as results:
         for row, result in zip(rows, results, strict=True):
-            if on_prepare:
-                on_prepare(row / len(found))
+            tell(row / len(found))
             if isinstance(result, Tree):
                 found[row] = result
     return found

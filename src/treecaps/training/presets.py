@@ -16,6 +16,7 @@ from treecaps.tasks import Classification, Task, get_task
 from treecaps.training.config import TrainingConfig
 
 if TYPE_CHECKING:
+    from treecaps.inputs.packing import Packing
     from treecaps.models.network import Model
 
 _SHOWN = 60
@@ -41,6 +42,11 @@ class Preset:
     def read_trees(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Input:
         """Return programs in the form that the model reads."""
         return self.model.read_trees(self.network, trees, vocabulary)
+
+    @property
+    def packing(self) -> "Packing | None":
+        """How the programs are kept on disk, if they can be."""
+        return self.model.packing(self.network)
 
 
 def get_preset(name: Any = "default", model: str = "treecaps", task: str = _TASK) -> Preset:

@@ -141,7 +141,7 @@ def train(
     others = _validation_data(val, frontend, comments)
     labels = [None] * len(trees) if labels is None else labels
     source = _Source(trees, labels, others, frontend, comments, pretrained)
-    data = _prepare(source, preset, seed, on_prepare)
+    data = _prepare(source, preset, seed, on_prepare or (lambda what, share: None))
     run = _describe_run(preset, data, seed, ensemble, pretrained)
     checkpoint = Checkpoint(home / CHECKPOINT, run) if home else None
     check_size(preset, data)
@@ -202,17 +202,18 @@ def _check_seed(seed: Any, ensemble: Any) -> tuple[int, int]:
     return seed, ensemble
 
 
-def _prepare(source: _Source, preset: Preset, seed: int, on_prepare: OnPrepare | None) -> Data:
+def _prepare(source: _Source, preset: Preset, seed: int, on_prepare: OnPrepare) -> Data:
     """Turn trees into what networks learn from, also blind and rewritten as the preset says."""
     config, network = preset.training, preset.network
 
-    def transform(change: Change, what: str) -> TreeTransform:
+    def transform(name: str, change: Change, what: str) -> TreeTransform:
         return partial(
             change_trees,
+            name=name,
             change=change,
             frontend=source.frontend,
             comments=source.comments,
-            on_prepare=partial(on_prepare, what) if on_prepare else None,
+            tell=partial(on_prepare, what),
         )
 
     blinds = config.rename_probability and network.sees_names
@@ -226,8 +227,11 @@ def _prepare(source: _Source, preset: Preset, seed: int, on_prepare: OnPrepare |
         val_share=config.val_share,
         seed=seed,
         tokens=network.known_tokens,
-        blind=transform(blind, "making programs blind") if blinds else None,
-        rewritten=transform(partial(rewrite, seed=seed), "rewriting programs")
+        packing=preset.packing,
+        blind=transform("blind", blind, "making programs blind") if blinds else None,
+        rewritten=transform(
+            f"rewritten with seed {seed}", partial(rewrite, seed=seed), "rewriting programs"
+        )
         if rewrites
         else None,
         known=source.pretrained.vocabulary if source.pretrained else None,

@@ -140,7 +140,6 @@ class Trainer:
         self.optimizer = RAdam(
             self._groups(), lr=self.config.learning_rate, weight_decay=self.config.weight_decay
         )
-        self._val = list(batches(data.val.inputs, self.model))
 
     def _groups(self) -> list[dict[str, Any]]:
         """Return the weights that learn, by how fast they do."""
@@ -191,7 +190,8 @@ class Trainer:
         learned = time.perf_counter()
         self.model.eval()
         with torch.no_grad():
-            metrics |= self.task.validate(self.model, self._val, self.data.val)
+            val = batches(self.data.val.inputs, self.model)
+            metrics |= self.task.validate(self.model, val, self.data.val)
         # Steps are checked before they are taken; the last one has only this.
         if not self._is_finite(metrics["val_loss"]):
             raise self._diverged()

@@ -88,7 +88,7 @@ def test_one_member_of_each_window_is_replaced() -> None:
     assert corrupted.member.min() > 0
     assert corrupted.member.max() < len(vocabulary)
     # Two kinds are the fewest of which one can stand for the other.
-    pair = WindowLayer(np.array([0, 2]), np.array([1, 2]), *[np.zeros(2, np.float32)] * 3)
+    pair = WindowLayer(np.array([0, 2]), np.array([1, 2]))
     assert coding._corrupt(pair, 3, np.random.default_rng(0)).member.tolist() in ([2, 2], [1, 1])
 
 

@@ -130,7 +130,7 @@ def coding_distances(
             # The weights of the node itself are 0 on both sides.
             per_sample_weights=torch.from_numpy(shares * side).to(vectors.dtype),
         )
-        for side in (windows.left, windows.right)
+        for side in (windows.weights.left, windows.weights.right)
     ]
     coded = torch.addmm(bias, torch.cat(sums, 1), weights).tanh()
     return (vectors[member[offsets]] - coded).square().sum(1)

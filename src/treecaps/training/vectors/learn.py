@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import torch
 
 from treecaps._version import __version__
 from treecaps.data.corpus import Corpus
-from treecaps.data.vocabulary import Vocabulary
+from treecaps.data.parallel import map_trees
+from treecaps.data.vocabulary import Counts, Vocabulary
 from treecaps.errors import DataError, UsageError
 from treecaps.inputs.base import Floats
+from treecaps.inputs.distinct import Longs
 from treecaps.inputs.windows import Windows
 from treecaps.syntax.tree import Tree
 from treecaps.training.vectors import METHODS
@@ -46,41 +49,61 @@ def learn_vectors(
         raise UsageError(f"a seed lies between 0 and {2**32 - 1:,}; {seed:,} does not")
     if not len(trees):
         raise DataError("there are no trees to learn vectors from")
-    step = progress or (lambda share: None)
-    vocabulary = Vocabulary.of(trees)
-    programs = Windows.from_trees(trees, vocabulary)
-    windows, kinds = programs.layers[0], len(vocabulary)
-    counts = np.bincount(programs.window, weights=programs.count, minlength=len(windows))
-    counts = counts.astype(np.int64)
-    if method != "random" and (len(windows.member) == len(windows) or kinds <= 2):
-        raise DataError(
-            "there is nothing to learn vectors from: no node has children"
-            if kinds > 2
-            else "there is nothing to learn vectors from: all nodes are of one kind"
-        )
-    if method == "random":
-        values = draw_random(kinds, size, seed)
-    elif method == "word2vec":
-        from treecaps.training.vectors.word2vec import learn_word2vec  # an extra
-
-        values = learn_word2vec(windows, counts, kinds, size, seed, step)
-    elif method == "coding":
-        shares = leaf_shares(trees, vocabulary, windows)
-        with _one_thread():
-            values = learn_coding(windows, counts, shares, kinds, size, seed, step)
-    else:
-        with _one_thread():
-            values = learn_parent(windows, counts, kinds, size, seed, step)
-    nodes = np.bincount(windows.member[windows.offsets[:-1]], weights=counts, minlength=kinds)
+    counted = map_trees(trees, partial(Counts.of, words=False))
+    vocabulary = Vocabulary.from_counts(counts for _, counts in counted)
+    values = (
+        draw_random(len(vocabulary), size, seed)
+        if method == "random"
+        else _learn(trees, vocabulary, method, size, seed, progress or (lambda share: None))
+    )
+    counts = np.zeros(len(vocabulary), np.int64)
+    for _, found in map_trees(trees, partial(_count_kinds, vocabulary)):
+        counts += found
     return KindVectors(
         vocabulary=vocabulary,
         values=_normalise(values),
-        counts=nodes.astype(np.int64),
+        counts=counts,
         method=method,
         data=trees.name if isinstance(trees, Corpus) else "",
         seed=seed,
         version=__version__,
     )
+
+
+def _count_kinds(vocabulary: Vocabulary, trees: Sequence[Tree]) -> Longs:
+    """Return how many nodes are of each kind."""
+    every = np.concatenate([vocabulary.encode(tree) for tree in trees])
+    return np.bincount(every, minlength=len(vocabulary))
+
+
+def _learn(
+    trees: Sequence[Tree],
+    vocabulary: Vocabulary,
+    method: str,
+    size: int,
+    seed: int,
+    step: Callable[[float], None],
+) -> Floats:
+    """Learn vectors from the windows of trees."""
+    programs = Windows.from_trees(trees, vocabulary)
+    windows, kinds = programs.layers[0], len(vocabulary)
+    counts = np.bincount(programs.window, weights=programs.count, minlength=len(windows))
+    counts = counts.astype(np.int64)
+    if len(windows.member) == len(windows) or kinds <= 2:
+        raise DataError(
+            "there is nothing to learn vectors from: no node has children"
+            if kinds > 2
+            else "there is nothing to learn vectors from: all nodes are of one kind"
+        )
+    if method == "word2vec":
+        from treecaps.training.vectors.word2vec import learn_word2vec  # an extra
+
+        return learn_word2vec(windows, counts, kinds, size, seed, step)
+    with _one_thread():
+        if method == "coding":
+            shares = leaf_shares(trees, vocabulary, windows)
+            return learn_coding(windows, counts, shares, kinds, size, seed, step)
+        return learn_parent(windows, counts, kinds, size, seed, step)
 
 
 @contextmanager
