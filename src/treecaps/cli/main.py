@@ -135,6 +135,8 @@ def run() -> NoReturn:
     # Threads that wait for others soon sleep instead of keeping them from a core when it is busy.
     # Sooner still, waking them up would cost more on an idle one. Torch reads it when it loads.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    # What NumPy computes here is too little for several threads; cores take other programs.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     status: object = 0
     try:
         main()

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from treecaps.errors import UsageError, naming_extra
-from treecaps.inputs.bags import Feature
 from treecaps.models.config import NetworkConfig
 from treecaps.models.options import option
 from treecaps.models.registry import Recommended, register
 
 if TYPE_CHECKING:
+    from treecaps.inputs.bags import Feature
     from treecaps.models.treecaps import TreeCaps
 
 
@@ -105,7 +105,7 @@ class TreeCapsConfig(NetworkConfig):
         return self.pooling == "routing" and not self.joint and not self.by_coordinate
 
     @property
-    def feature(self) -> Feature | None:
+    def feature(self) -> "Feature | None":
         """What is counted of programs beside their windows."""
         return "leaves" if self.token_channels and self.sees_names else None
 

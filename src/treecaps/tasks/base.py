@@ -5,19 +5,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import numpy as np
-
 from treecaps.errors import UsageError
-from treecaps.inputs.distinct import Longs
 from treecaps.models.options import check_bounds
-from treecaps.syntax.tree import Tree
 from treecaps.tasks.examples import Examples
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
     from torch import Tensor
 
+    from treecaps.inputs.distinct import Longs
     from treecaps.models.network import Model
     from treecaps.models.trained import TrainedModel
+    from treecaps.syntax.tree import Tree
 
 Section = Literal["confusion", "mistakes", "map"]
 """A part of a training report beside the curves."""
@@ -67,14 +66,14 @@ class Task:
         """Return how many outputs the head of a network has."""
         return len(labels)
 
-    def check_labels(self, label: Longs) -> None:
+    def check_labels(self, label: "Longs") -> None:
         """Raise ``UsageError`` if nothing can be learned from labels ``[B]``."""
 
-    def can_validate(self, label: Longs) -> bool:
+    def can_validate(self, label: "Longs") -> bool:
         """Return whether validation programs with labels ``[B]`` tell anything."""
         return len(label) > 0
 
-    def targets(self, trees: Sequence[Tree], label: Longs) -> Any:
+    def targets(self, trees: "Sequence[Tree]", label: "Longs") -> Any:
         """Return what is to be predicted; rows of it are taken for each training step.
 
         These rows are a NumPy array, which the training step gets as a tensor.
@@ -91,7 +90,7 @@ class Task:
         ratio = 640 / programs
         return max(40 * max(ratio, math.sqrt(ratio)), 8)
 
-    def sample(self, label: Longs, batch_size: int, rng: np.random.Generator) -> list[Longs]:
+    def sample(self, label: "Longs", batch_size: int, rng: "Generator") -> "list[Longs]":
         """Divide training programs with labels ``[B]`` into the batches of an epoch."""
         return cut(rng.permutation(len(label)), batch_size)
 
@@ -142,7 +141,7 @@ class Task:
         return rows
 
 
-def cut(order: Longs, size: int) -> list[Longs]:
+def cut(order: "Longs", size: int) -> "list[Longs]":
     """Cut a row of numbers into batches."""
     return [order[begin : begin + size] for begin in range(0, len(order), size)]
 

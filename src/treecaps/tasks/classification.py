@@ -4,19 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from treecaps.inputs.base import Floats
-from treecaps.inputs.distinct import Longs
 from treecaps.models.options import option
 from treecaps.tasks.base import Batches, Section, Task, register_task
-from treecaps.tasks.calibrate import calibrate
-from treecaps.tasks.ensemble import weigh
 from treecaps.tasks.examples import UNKNOWN, Examples
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from treecaps.inputs.base import Floats
+    from treecaps.inputs.distinct import Longs
     from treecaps.models.network import Model, NetworkOutput
     from treecaps.models.trained import TrainedModel
 
@@ -64,6 +60,8 @@ class Classification(Task):
 
     def validate(self, model: "Model", batches: Batches, examples: Examples) -> dict[str, Any]:
         """Return the accuracy and the loss on validation data."""
+        import numpy as np
+
         from treecaps.nn.tensors import to_numpy
 
         if not len(examples):
@@ -85,7 +83,11 @@ class Classification(Task):
         self, model: "TrainedModel", examples: Examples
     ) -> "tuple[TrainedModel, dict[str, float]]":
         """Weigh the networks of an ensemble, fit temperature and threshold, and score."""
+        import numpy as np
+
         from treecaps.models.torch_engine import TorchEngine
+        from treecaps.tasks.calibrate import calibrate
+        from treecaps.tasks.ensemble import weigh
 
         inputs, label = examples.inputs, examples.every_label
         known = label != UNKNOWN
@@ -122,7 +124,7 @@ class Classification(Task):
             loss = loss + self.cross_entropy_weight * length_cross_entropy(output.scores, label)
         return loss
 
-    def _loss_of_known(self, model: "Model", output: "NetworkOutput", label: Longs) -> float:
+    def _loss_of_known(self, model: "Model", output: "NetworkOutput", label: "Longs") -> float:
         """Return the sum of losses; a class that the model cannot name has no loss."""
         from treecaps.nn.tensors import ToTensor
 
@@ -137,7 +139,9 @@ class Classification(Task):
         return int(known.sum()) * self._loss(model, output, convert(label[known])).item()
 
 
-def _metrics(scores: Floats, val: Examples) -> dict[str, float]:
+def _metrics(scores: "Floats", val: Examples) -> dict[str, float]:
+    import numpy as np
+
     if not len(val):
         return {}
     metrics: dict[str, float] = {}

@@ -1,12 +1,11 @@
 """What networks learn from: programs with their classes, or with what else a task asks for."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from treecaps.inputs.base import Input
-from treecaps.inputs.distinct import Longs
+if TYPE_CHECKING:
+    from treecaps.inputs.base import Input
+    from treecaps.inputs.distinct import Longs
 
 UNKNOWN = -1
 """The class of a program whose label the training data do not have."""
@@ -25,8 +24,8 @@ class Examples:
             ``rewritten``.
     """
 
-    inputs: Input
-    label: Longs
+    inputs: "Input"
+    label: "Longs"
     target: Any
     views: tuple[str, ...] = ()
 
@@ -39,10 +38,12 @@ class Examples:
         return "blind" in self.views
 
     @property
-    def every_label(self) -> Longs:
+    def every_label(self) -> "Longs":
         """The classes of all programs of the input."""
+        import numpy as np
+
         return np.tile(self.label, 1 + len(self.views))
 
-    def rows_of(self, view: str, rows: Longs) -> Longs:
+    def rows_of(self, view: str, rows: "Longs") -> "Longs":
         """Return where another view of some programs is in the input."""
         return rows + len(self) * (1 + self.views.index(view))

@@ -4,18 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from treecaps.errors import UsageError
-from treecaps.inputs.base import Floats
-from treecaps.inputs.distinct import Longs
 from treecaps.models.options import option
 from treecaps.tasks.base import Batches, Section, Task, cut, register_task
 from treecaps.tasks.examples import Examples
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
     from torch import Tensor
 
+    from treecaps.inputs.base import Floats
+    from treecaps.inputs.distinct import Longs
     from treecaps.models.network import Model
     from treecaps.models.trained import TrainedModel
 
@@ -74,14 +73,14 @@ class Similarity(Task):
         """Return 0: embeddings come from below the head."""
         return 0
 
-    def check_labels(self, label: Longs) -> None:
+    def check_labels(self, label: "Longs") -> None:
         """Complain where no two programs are of one class."""
         if not _has_pairs(label):
             raise UsageError(
                 "similarity is learned from classes of two programs or more: there is none"
             )
 
-    def can_validate(self, label: Longs) -> bool:
+    def can_validate(self, label: "Longs") -> bool:
         """Return whether two programs are of one class."""
         return _has_pairs(label)
 
@@ -89,8 +88,10 @@ class Similarity(Task):
         """Return more epochs than for classes: batches are larger, and as many are needed."""
         return max(160 * 640 / programs, 8)
 
-    def sample(self, label: Longs, batch_size: int, rng: np.random.Generator) -> list[Longs]:
+    def sample(self, label: "Longs", batch_size: int, rng: "Generator") -> "list[Longs]":
         """Divide programs into batches, with few classes in each and several programs of each."""
+        import numpy as np
+
         size = self.samples_per_class
         runs: list[Longs] = []
         for number in np.unique(label):
@@ -114,6 +115,8 @@ class Similarity(Task):
 
     def validate(self, model: "Model", batches: Batches, examples: Examples) -> dict[str, Any]:
         """Return MAP@R on validation data."""
+        import numpy as np
+
         from treecaps.nn.map_at_r import unit_vectors
         from treecaps.nn.tensors import to_numpy
 
@@ -144,7 +147,7 @@ class Similarity(Task):
         return "It embeds programs by their syntax trees: the more alike they are, the nearer."
 
 
-def _validation_maps(vectors: Floats, label: Longs) -> dict[str, float | None]:
+def _validation_maps(vectors: "Floats", label: "Longs") -> dict[str, float | None]:
     """Return MAP@R of programs as they are and, where they come a second time, blind.
 
     Args:
@@ -160,5 +163,7 @@ def _validation_maps(vectors: Floats, label: Longs) -> dict[str, float | None]:
     return {kind: map_at_r(part, convert(label)) for kind, part in zip(kinds, parts, strict=False)}
 
 
-def _has_pairs(label: Longs) -> bool:
+def _has_pairs(label: "Longs") -> bool:
+    import numpy as np
+
     return len(label) > 0 and int(np.bincount(label).max()) > 1

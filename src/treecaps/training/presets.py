@@ -5,19 +5,19 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
-from treecaps.inputs.base import Input
 from treecaps.models.architectures import architecture_of, get_architecture
 from treecaps.models.config import ModelConfig
 from treecaps.models.settings import allowed, from_json, from_text, types_of, unknown_name
-from treecaps.syntax.tree import Tree
 from treecaps.tasks import Classification, Task, get_task
 from treecaps.training.config import TrainingConfig
 
 if TYPE_CHECKING:
+    from treecaps.data.vocabulary import Vocabulary
+    from treecaps.inputs.base import Input
     from treecaps.inputs.packing import Packing
     from treecaps.models.network import Model
+    from treecaps.syntax.tree import Tree
 
 _SHOWN = 60
 _PARTS = ("network", "task", "training")
@@ -39,7 +39,7 @@ class Preset:
         self.task.check_model(model)
         return model
 
-    def read_trees(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> Input:
+    def read_trees(self, trees: "Iterable[Tree]", vocabulary: "Vocabulary") -> "Input":
         """Return programs in the form that the model reads."""
         return self.model.read_trees(self.network, trees, vocabulary)
 
