@@ -94,7 +94,7 @@ def run(data: Path, cache: Path) -> dict[str, Any]:
     ) as process:
         while process.poll() is None:
             most = max(most, memory(process.pid))
-            time.sleep(0.1)
+            time.sleep(0.5)
         assert process.stdout
         found: dict[str, Any] = json.loads(process.stdout.read())
     return {**found, "peak_mb": round(most)}

@@ -2,12 +2,11 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PYTHON, ROOT
 from tests.training.examples import example_labels, example_trees
 from treecaps import train
 from treecaps.cli.main import COMMANDS
@@ -32,7 +31,7 @@ PROGRAMS = ROOT / "examples" / "programs"
 def run(script: str, *words: object, block: str = BLOCK) -> "subprocess.CompletedProcess[str]":
     """Run a script where nothing heavy can be imported."""
     return subprocess.run(
-        [sys.executable, "-c", block + script, *map(str, words)],
+        [PYTHON, "-c", block + script, *map(str, words)],
         capture_output=True,
         text=True,
         check=False,

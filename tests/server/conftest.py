@@ -4,7 +4,6 @@ import asyncio
 import json
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PYTHON, ROOT
 from tests.inference.examples import save_small_model
 from treecaps.search.build import update_index
 
@@ -99,7 +98,7 @@ def read_figure(metrics: str, name: str) -> float:
 def serving(*words: str | Path) -> Iterator[Running]:
     """Start a server on a free port, and end it."""
     script = "from treecaps.cli.main import run; run()"
-    command = [sys.executable, "-c", script, "serve", "--port", "0", *map(str, words)]
+    command = [PYTHON, "-c", script, "serve", "--port", "0", *map(str, words)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
