@@ -35,6 +35,7 @@ from origin import origin
 from values import RESULTS
 
 from treecaps.data.corpus import Corpus
+from treecaps.data.sequences import Selection
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.inputs.base import Floats
 from treecaps.inputs.windows import Windows
@@ -45,7 +46,6 @@ from treecaps.nn.memory import tune_malloc
 from treecaps.syntax.tree import Tree
 from treecaps.training.prepare import Data, prepare
 from treecaps.training.presets import Preset, apply_settings, get_preset
-from treecaps.training.sequences import Selection
 from treecaps.training.trainer import Trainer
 
 Rows = NDArray[np.int64]

@@ -96,6 +96,8 @@ def run(data: Path, cache: Path) -> dict[str, Any]:
             most = max(most, memory(process.pid))
             time.sleep(0.5)
         assert process.stdout
+        if process.returncode:
+            raise SystemExit(process.returncode)
         found: dict[str, Any] = json.loads(process.stdout.read())
     return {**found, "peak_mb": round(most)}
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from origin import origin
 
 from treecaps.data.corpus import Corpus
+from treecaps.data.sequences import Selection
 from treecaps.models.architectures import new_model
 from treecaps.models.torch_engine import TorchEngine
 from treecaps.models.trained import TrainedModel
@@ -34,7 +35,6 @@ from treecaps.nn.memory import tune_malloc
 from treecaps.rendering.training import train
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.sequences import Selection
 from treecaps.training.train import TrainingProgress
 
 Rows = NDArray[np.int64]

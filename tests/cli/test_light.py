@@ -77,6 +77,7 @@ def test_folders_are_indexed_and_searched(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_needs_nothing_that_is_slow_to_import(command: str) -> None:
     block = BLOCK.replace("('fastapi'", "('numpy', 'fastapi'")
+    assert block != BLOCK
     done = run(COMMAND_LINE, command, "--help", block=block)
     assert done.stdout.startswith(f"Usage: treecaps {command} "), done.stderr
 

@@ -44,7 +44,7 @@ def test_what_is_packed_is_the_same_again(
     vocabulary = Vocabulary.of(trees)
     chosen = data.draw(st.lists(st.integers(0, len(trees) - 1), max_size=6))
     inputs = WindowsAndBags(Windows.from_trees(trees, vocabulary, depths, regions=True))
-    unpacked = again(inputs, Packing(depths, bags=False))
+    unpacked = again(inputs, Packing("test", depths))
     assert contents(unpacked.windows) == contents(inputs.windows)
     equal(unpacked.select(chosen), inputs.select(chosen))
 
@@ -54,7 +54,7 @@ def test_real_programs_with_words_and_bags(depths: tuple[int, ...]) -> None:
     trees = [parse_file(path) for path in EXAMPLES]
     vocabulary = Vocabulary.of(trees, tokens=200)
     inputs = WindowsAndBags.from_trees(trees, vocabulary, depths, "leaves")
-    unpacked = again(inputs, Packing(depths, bags=True))
+    unpacked = again(inputs, Packing("test", depths, "leaves"))
     rows = [3, 0, 3, 5]
     equal(unpacked.select(rows), inputs.select(rows))
 
@@ -68,7 +68,7 @@ def test_large_numbers_take_more_room() -> None:
     many = Tree.build(["top", *["leaf"] * 70_000], [-1, *[0] * 70_000])
     few = Tree.build(["top", "leaf"], [-1, 0])
     inputs = WindowsAndBags.from_trees([few, many], Vocabulary.of([few, many]))
-    packing = Packing((2,), bags=False)
+    packing = Packing("test", (2,))
     small, _ = encode(packing.pack(inputs), packing)
     assert len(small) < 200
     equal(again(inputs, packing).select([1, 0]), inputs.select([1, 0]))
@@ -76,7 +76,7 @@ def test_large_numbers_take_more_room() -> None:
 
 def test_only_some_columns() -> None:
     trees = [parse_file(path) for path in EXAMPLES[:3]]
-    packing = Packing((2,), bags=True)
+    packing = Packing("test", (2,), "leaves")
     inputs: Any = WindowsAndBags.from_trees(trees, Vocabulary.of(trees), (2,), "leaves")
     packed = encode(packing.pack(inputs), packing)
     found = decode(packed, packing, ["feature"])

@@ -1,9 +1,14 @@
 """Features on disk: the same as those in memory, made once, and made again if damaged."""
 
+import errno
 import json
+import os
+import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,18 +17,21 @@ from tests.data.examples import PROGRAMS, write_data
 from tests.data.test_corpus_cache import forbid_parsing
 from tests.inputs.test_packing import equal
 from tests.training.examples import small
-from treecaps.data import parallel
+from tests.training.runs import same
+from treecaps.data import sequences
 from treecaps.data.corpus import Corpus
+from treecaps.data.sequences import Joined, Selection, corpora_of, count_nodes, map_trees, spell
 from treecaps.errors import DataError
 from treecaps.inputs.base import InputDropout
 from treecaps.inputs.stored import StoredInput
 from treecaps.inputs.windows_and_bags import WindowsAndBags
+from treecaps.nn.token_capsules import TokenCapsules
 from treecaps.syntax.blind import blind
 from treecaps.syntax.program import Program
+from treecaps.syntax.tree import Tree
 from treecaps.training import features, prepare
 from treecaps.training.prepare import Data, change_trees
 from treecaps.training.presets import Preset
-from treecaps.training.sequences import Joined, Selection, corpora_of, count_nodes, spell
 from treecaps.training.train import train
 
 WORDS = ("nodes=kinds+tokens", "hidden=8,8", "token_features=500", "token_channels=2")
@@ -162,24 +170,90 @@ def test_sequences_know_where_their_trees_come_from(own_cache: Path) -> None:
     assert json.dumps(spell(joined)) != json.dumps(spell(Joined([corpus, some])))
 
 
-def test_many_trees_are_divided_among_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    trees = list(Corpus.build(PROGRAMS))
-    expected = [len(tree) for tree in trees]
-    monkeypatch.setattr(parallel, "_CHUNK_PROGRAMS", 3)
-    for workers in (1, 2):
-        found = list(parallel.map_trees(trees, lambda some: list(map(len, some)), workers))
-        assert [size for _, sizes in found for size in sizes] == expected
-        assert sum(number for number, _ in found) == len(trees)
+def test_many_trees_are_divided_among_processes(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = Corpus.build(PROGRAMS)
+    expected = [len(tree) for tree in corpus]
+    monkeypatch.setattr(sequences, "_CHUNK_TREES", 3)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+    def sizes(trees: list[Tree]) -> tuple[int, list[int]]:
+        return os.getpid(), list(map(len, trees))
+
+    for trees in (corpus, list(corpus)):
+        found = list(map_trees(trees, sizes))
+        assert [size for _, (_, some) in found for size in some] == expected
+        assert [number for number, _ in found] == [len(some) for _, (_, some) in found]
+        here = {process for _, (process, _) in found} == {os.getpid()}
+        assert here == (trees is not corpus)
 
 
-def test_a_process_that_dies_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "_CHUNK_PROGRAMS", 3)
-    trees = list(Corpus.build(PROGRAMS))
+def test_large_trees_come_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequences, "_CHUNK_NODES", 1)
+    trees = [Tree.build(["a", "b"], [-1, 0])] * 3
+    assert [number for number, _ in map_trees(trees, len)] == [1, 1, 1]
 
-    def die(some: list[Any]) -> None:
-        import os
 
-        os._exit(1)
-
+def test_a_process_that_dies_is_told(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequences, "_CHUNK_TREES", 3)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
     with pytest.raises(DataError, match="the trees of 3 programs died, perhaps of memory"):
-        list(parallel.map_trees(trees, die, 2))
+        list(map_trees(Corpus.build(PROGRAMS), lambda _: os._exit(1)))
+
+
+def test_other_windows_are_other_features(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "_IN_MEMORY", 0)
+    corpus = Corpus.build(PROGRAMS)
+    for number, depth in enumerate((3, 4), 1):
+        train(corpus, preset=small("epochs=1", "windows=0", f"window_depth={depth}"))
+        assert len(list(own_cache.glob("features-*"))) == 2 * number
+
+
+def test_another_corpus_of_the_same_name_is_another(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = []
+    for programs in (8, 12):
+        Corpus.build(write_data(tmp_path / "a.jsonl", programs))
+        (folder,) = own_cache.glob("corpus-*")
+        folder.rename(tmp_path / "mine")
+        monkeypatch.chdir(tmp_path / "mine")
+        corpus = Corpus.open(".")
+        names.append(spell(corpus))
+        assert len(corpus.changed(blind, "blind")) == len(corpus)
+        assert len(list(tmp_path.glob("corpus-*"))) == len(names)
+        shutil.rmtree(tmp_path / "mine")
+    assert names[0] != names[1]
+
+
+def test_without_a_place_to_keep_them_they_are_held_in_memory(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus, preset = Corpus.build(PROGRAMS), small(*WORDS, "epochs=1")
+    expected = train(corpus, preset=preset)
+    for folder in own_cache.glob("corpus-*"):
+        if folder != corpus.folder:
+            shutil.rmtree(folder)
+    monkeypatch.setattr(prepare, "_IN_MEMORY", 0)
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr("treecaps.data.cache._new_folder", Mock(side_effect=full))
+    found = train(corpus, preset=preset)
+    assert "no space left on device" in caplog.text
+    assert "held in memory" in caplog.text
+    assert same(found, expected)
+
+
+def test_features_are_counted_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = np.random.default_rng(0)
+    # Few of many numbers, of both signs, so that many have equal counts.
+    programs = [chance.choice(400, 120, replace=False) - 200 for _ in range(40)]
+    found = []
+    for at_once in (1 << 24, 500):
+        monkeypatch.setattr("treecaps.nn.token_capsules._COUNTED_AT_ONCE", at_once)
+        capsules = TokenCapsules(50, 4, 2, 4, "sabour")
+        capsules.learn_features(lambda: iter(programs))
+        found.append(capsules.known.tolist())
+    counts = Counter(np.concatenate(programs).tolist())
+    assert found[0] == sorted(sorted(counts, key=lambda one: (-counts[one], one))[:50])
+    assert found[1] == found[0]

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from tests.training.examples import LABELS, example_labels, example_trees
+from treecaps.data.sequences import Joined
 from treecaps.errors import DataError, UsageError
 from treecaps.inputs.base import Input
 from treecaps.inputs.windows import Windows
 from treecaps.syntax.tree import Tree
 from treecaps.tasks.examples import UNKNOWN
 from treecaps.training.prepare import Data, Labels, prepare
-from treecaps.training.sequences import Joined
 
 TREE = Tree.build(["a", "b", "c"], [-1, 0, 0])
 OTHER = Tree.build(["a", "c", "d"], [-1, 0, 0])

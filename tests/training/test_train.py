@@ -10,6 +10,7 @@ from tests.networks import batch_of, members_of
 from tests.training.examples import LABELS, example_labels, example_trees, small
 from tests.training.runs import history, learn, same, weights
 from treecaps.data.corpus import Corpus
+from treecaps.data.sequences import Selection
 from treecaps.errors import DataError, UsageError
 from treecaps.models.trained import TrainedModel
 from treecaps.rendering.training import train
@@ -20,7 +21,6 @@ from treecaps.tasks import Classification, Similarity
 from treecaps.training.config import TrainingConfig
 from treecaps.training.prepare import change_trees, prepare
 from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.sequences import Selection
 from treecaps.training.train import TrainingProgress
 from treecaps.training.trainer import Trainer
 

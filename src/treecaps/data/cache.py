@@ -23,6 +23,10 @@ class DamagedError(DataError):
     """A folder that was kept, but is incomplete, altered or of another version."""
 
 
+class CannotKeepError(DataError):
+    """There is no room, or no right, to keep something in the folder for it."""
+
+
 def default_cache() -> Path:
     """Return the folder in which corpora are kept."""
     if chosen := os.environ.get("TREECAPS_CACHE"):
@@ -76,7 +80,7 @@ def keep(
             shutil.rmtree(building, ignore_errors=True)
         return read(folder)
     except OSError as error:
-        raise DataError(
+        raise CannotKeepError(
             f"cannot keep {what} in {home}: {describe_os_error(error)};"
             " choose another folder with cache=FOLDER or TREECAPS_CACHE",
             arguments=("cache",),

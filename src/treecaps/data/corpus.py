@@ -31,8 +31,6 @@ from treecaps.text import short_repr
 FORMAT = 1
 _TREES = "trees.arrow"
 _ABOUT = "corpus.json"
-_MADE_BY = ("format", "treecaps", "frontend", "comments", "versions", "languages")
-
 Progress = Callable[[int, float], None]
 """Called now and then with the number of programs done and the share done, from 0 to 1."""
 
@@ -85,15 +83,7 @@ class Corpus(Sequence[Tree]):
             progress: Called while parsing.
         """
         data = data if isinstance(data, DataSet) else DataSet(data)
-        parser = get_frontend(frontend, comments=comments)
-        made_by = {
-            "format": FORMAT,
-            "treecaps": __version__,
-            "frontend": frontend,
-            "comments": comments,
-            "versions": parser.versions(),
-            "languages": digest(repr(sorted(LANGUAGES.items())).encode()),
-        }
+        made_by = _made_by(frontend, comments)
         if blind:
             # What blinds is tree-sitter, whatever parses afterwards.
             made_by["blind"] = get_frontend("tree-sitter").versions()
@@ -126,8 +116,8 @@ class Corpus(Sequence[Tree]):
             progress: Called with the share done.
         """
         made_by = {
-            **{name: self.about[name] for name in _MADE_BY},
-            "changed": [name, self.folder.name, get_frontend("tree-sitter").versions()],
+            **_made_by(self.about["frontend"], self.about["comments"]),
+            "changed": [name, self.about["about_checksum"], get_frontend("tree-sitter").versions()],
         }
 
         def programs() -> Iterator[Program | Failure]:
@@ -139,15 +129,19 @@ class Corpus(Sequence[Tree]):
 
         def tell(done: int) -> None:
             if progress:
-                progress(done / len(self))
+                progress(done / max(1, len(self)))
 
         def parse(folder: Path) -> None:
+            tell(0)
             _write(folder, programs(), made_by, os.cpu_count() or 1, change, tell)
 
-        folder = self.folder.with_name(
-            f"corpus-{digest(json.dumps(made_by, sort_keys=True).encode())}"
-        )
-        return keep(folder, Corpus.open, parse, "the corpus")
+        key = digest(json.dumps(made_by, sort_keys=True).encode())
+        return keep(self.home / f"corpus-{key}", Corpus.open, parse, "the corpus")
+
+    @property
+    def home(self) -> Path:
+        """The folder that it lies in."""
+        return self.folder.parent if self.folder.name else self.folder / ".."
 
     @property
     def places(self) -> NDArray[np.int64]:
@@ -254,6 +248,18 @@ class Corpus(Sequence[Tree]):
     def _strings(self, column: str) -> list[Any]:
         values: list[Any] = self._table.column(column).take(pa.array(self._rows)).to_pylist()
         return values
+
+
+def _made_by(frontend: str, comments: bool) -> dict[str, Any]:
+    """Return all that trees depend on beside the programs."""
+    return {
+        "format": FORMAT,
+        "treecaps": __version__,
+        "frontend": frontend,
+        "comments": comments,
+        "versions": get_frontend(frontend, comments=comments).versions(),
+        "languages": digest(repr(sorted(LANGUAGES.items())).encode()),
+    }
 
 
 def _key(data: DataSet, made_by: dict[str, Any], home: Path) -> str:

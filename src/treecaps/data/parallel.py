@@ -1,10 +1,9 @@
 """Parsing many programs in several processes, in order and in bounded memory."""
 
 import gc
-import os
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import replace
@@ -13,7 +12,7 @@ from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from treecaps.chunks import chunked
-from treecaps.errors import DataError, Failure, ProgramError
+from treecaps.errors import Failure, ProgramError
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.frontends.base import Frontend, describe_timeout, time_limit
 from treecaps.syntax.languages import LANGUAGES, register
@@ -44,8 +43,6 @@ _CHUNK_PROGRAMS = 128
 _CHUNK_BYTES = 1 << 17
 _AHEAD = 8
 """How many chunks a worker may be ahead of whoever takes what they hold."""
-_WORTH_A_WORKER = 4
-"""How many chunks of trees there are to be for each worker that is started."""
 _GRACE = 1.0
 """How many seconds later than its time limit a parser is ended together with its worker."""
 
@@ -112,55 +109,6 @@ def parse_programs(
             else:
                 # Every chunk brings the same names of kinds; they are kept once.
                 yield replace(one, kinds=tables.setdefault(one.kinds, one.kinds))
-
-
-def map_trees(
-    trees: Sequence[Tree], function: Callable[[list[Tree]], _Result], workers: int | None = None
-) -> Generator[tuple[int, _Result]]:
-    """Yield what a function makes of some trees at a time, in order, and how many these are.
-
-    Args:
-        trees: The trees; those of a corpus are read where they are needed.
-        function: What is called in other processes, if there are many trees.
-        workers: How many processes; as many as there are cores by default.
-    """
-    chunks = [
-        range(begin, min(begin + _CHUNK_PROGRAMS, len(trees)))
-        for begin in range(0, len(trees), _CHUNK_PROGRAMS)
-    ]
-
-    def call(rows: range, timer: Timer | None = None) -> _Result:
-        if timer:
-            timer.pause()  # it takes as long as it does
-        return function([trees[row] for row in rows])
-
-    workers = min(workers or os.cpu_count() or 1, len(chunks) // _WORTH_A_WORKER)
-    if workers < 2:
-        yield from ((len(rows), call(rows)) for rows in chunks)
-        return
-
-    def setup() -> Callable[[range, Timer], _Result]:
-        gc.freeze()
-        return call
-
-    pool = WorkerPool[range, _Result](workers, setup)
-    waiting: deque[tuple[range, Future[_Result]]] = deque()
-    with closing(pool):
-        for rows in chunks:
-            if len(waiting) > _AHEAD * workers:
-                yield _take(*waiting.popleft())
-            waiting.append((rows, pool.submit(rows)))
-        while waiting:
-            yield _take(*waiting.popleft())
-
-
-def _take(rows: range, future: "Future[_Result]") -> tuple[int, _Result]:
-    try:
-        return len(rows), future.result()
-    except WorkerLostError:
-        raise DataError(
-            f"the process that read the trees of {len(rows):,} programs died, perhaps of memory"
-        ) from None
 
 
 def _only_trees(parsed: Parsed) -> list[Tree | Failure]:

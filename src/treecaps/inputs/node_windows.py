@@ -192,7 +192,8 @@ def _weights_of_pairs(offsets: Longs) -> Weights:
     sizes = np.diff(offsets)
     place = np.arange(offsets[-1]) - np.repeat(offsets[:-1] + 1, sizes)
     last = np.repeat(sizes - 2, sizes)  # the place of the last child
-    top = (place < 0).astype(np.float32)
     right = np.where(last > 0, place / np.maximum(last, 1), 0.5).astype(np.float32)
-    right *= 1 - top
+    right[offsets[:-1]] = 0
+    top = np.zeros(len(place), np.float32)
+    top[offsets[:-1]] = 1
     return Weights(top, (1 - top) * (1 - right), right)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treecaps.inputs.bags import Bags
+from treecaps.inputs.bags import Bags, Feature
 from treecaps.inputs.base import Floats
 from treecaps.inputs.distinct import Longs, mix, number_distinct
 from treecaps.inputs.node_windows import Weights, WindowLayer
@@ -33,12 +33,14 @@ class Packing:
     """How windows and bags are packed.
 
     Args:
+        reader: The model that reads trees, by the name of its class.
         depths: The window depth of each convolution layer.
-        bags: Whether there are bags.
+        feature: What bags count; ``None`` where there are none.
     """
 
+    reader: str
     depths: tuple[int, ...]
-    bags: bool
+    feature: Feature | None = None
 
     @property
     def names(self) -> dict[str, bool]:
@@ -49,7 +51,7 @@ class Packing:
             wide.add(f"hash_{layer}")
             names += [f"size_{layer}", f"hash_{layer}", f"member_{layer}"]
             names += [f"{name}_{layer}" for name in Weights._fields if depth != 2]
-        names += ["feature", "feature_count"] if self.bags else []
+        names += ["feature", "feature_count"] if self.feature else []
         return {name: name in wide for name in names}
 
     def pack(self, inputs: WindowsAndBags) -> Columns:
@@ -64,12 +66,13 @@ class Packing:
     def unpack(self, columns: Columns) -> WindowsAndBags:
         """Return programs; what is the same in several of them is there several times."""
         bags = None
-        if self.bags:
+        if self.feature:
             offsets, feature = columns["feature"]
             bags = Bags(offsets, feature, columns["feature_count"].values)
         return WindowsAndBags(self._unpack_windows(columns), bags)
 
     def _pack_windows(self, windows: Windows) -> Columns:
+        assert windows.share is None  # that of one tree, node by node, is not for training
         hashes = hash_windows(windows)
         program, below = windows.programs, windows.window
         bounds = windows.offsets
@@ -78,28 +81,18 @@ class Packing:
             "region": Column(bounds, windows.region),
         }
         above = "window"
-        for layer in range(len(self.depths), -1, -1):
-            # Each window, or symbol, once in each of the programs that have it.
-            number, first = number_distinct(program * len(hashes[layer]) + below)
-            owner, used = program[first], below[first]
-            begins = np.searchsorted(owner, np.arange(len(windows) + 1))
-            columns[above] = Column(bounds, number - begins[program])
-            if not layer:
-                return columns | _pack_symbols(windows.symbols, used, begins, hashes[0][used])
-            chosen, name = windows.layers[layer - 1].select(used), layer - 1
+        for number, layer in reversed(list(enumerate(windows.layers))):
+            begins, owner, used = _take_apart(columns, above, bounds, program, below)
+            chosen = layer.select(used)
             sizes = np.diff(chosen.offsets)
+            columns[f"size_{number}"] = Column(begins, sizes)
+            columns[f"hash_{number}"] = Column(begins, hashes[number + 1][used])
             bounds, program, below = chosen.offsets[begins], np.repeat(owner, sizes), chosen.member
-            columns |= {
-                f"size_{name}": Column(begins, sizes),
-                f"hash_{name}": Column(begins, hashes[layer][used]),
-            }
-            if chosen.given:
-                columns |= {
-                    f"{weight}_{name}": Column(bounds, _bits(values))
-                    for weight, values in chosen.given._asdict().items()
-                }
-            above = f"member_{name}"
-        raise AssertionError
+            for weight, values in chosen.given._asdict().items() if chosen.given else ():
+                columns[f"{weight}_{number}"] = Column(bounds, _bits(values))
+            above = f"member_{number}"
+        begins, _, used = _take_apart(columns, above, bounds, program, below)
+        return columns | _pack_symbols(windows.symbols, used, begins, hashes[0][used])
 
     def _unpack_windows(self, columns: Columns) -> Windows:
         kind = columns["kind"]
@@ -143,6 +136,29 @@ def hash_windows(windows: Windows) -> list[Longs]:
         sums = _sum_runs(mix(found[-1][layer.member], shape), layer.offsets)
         found.append(mix(sums, np.diff(layer.offsets)))
     return found
+
+
+def _take_apart(
+    columns: Columns, name: str, bounds: Longs, program: Longs, below: Longs
+) -> tuple[Longs, Longs, Longs]:
+    """Let each program count the windows or symbols it has by itself; keep the numbers.
+
+    Args:
+        columns: Gets the numbers.
+        name: Under which name.
+        bounds: ``[B + 1]``, where those of each program begin.
+        program: Of each number, the program that it is of.
+        below: The numbers of windows or symbols, which programs share.
+
+    Returns:
+        ``[B + 1]``, where the windows of each program begin now; of each its program, and its
+        number before.
+    """
+    number, first = number_distinct(program * (below.max(initial=0) + 1) + below)
+    owner = program[first]
+    begins = np.searchsorted(owner, np.arange(len(bounds)))
+    columns[name] = Column(bounds, number - begins[program])
+    return begins, owner, below[first]
 
 
 def _pack_symbols(symbols: Symbols, used: Longs, begins: Longs, hashes: Longs) -> Columns:

@@ -12,8 +12,8 @@ from treecaps.inputs.distinct import Longs
 from treecaps.inputs.packing import Column, Columns, Packing
 from treecaps.inputs.windows_and_bags import WindowsAndBags, WindowsAndBagsTensors
 
-_MANY = 1024
-"""How many programs are read at a time where all are."""
+_MANY = 1 << 24
+"""How many bytes are read at a time where all programs are."""
 
 
 class StoredInput:
@@ -58,8 +58,11 @@ class StoredInput:
 
     def features(self) -> Iterator[Longs]:
         """Yield the features of all programs, of some programs at a time."""
-        for begin in range(0, len(self) if self.packing.bags else 0, _MANY):
-            rows = np.arange(begin, min(begin + _MANY, len(self)))
+        begin = 0
+        while self.packing.feature and begin < len(self):
+            end = int(np.searchsorted(self._offsets, self._offsets[begin] + _MANY, "right")) - 1
+            rows = np.arange(begin, max(end, begin + 1))
+            begin += len(rows)
             yield decode(self._read(rows), self.packing, ["feature"])["feature"].values
 
     def _read(self, programs: Longs) -> list[bytes]:

@@ -33,8 +33,8 @@ from treecaps.syntax.tree import Tree
 
 _FEW_CLASSES = 10
 _TOKEN_LR_MULTIPLIER = 10.0
-_SCALED, _DECODED = 2_000, 10_000
-"""How many programs weights are scaled by, and of how many a decoder learns the windows."""
+_SCALED, _DECODED = 2_000, 4_000
+"""How many programs weights are scaled by, and of how many on disk a decoder learns windows."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class TreeCaps(Network):
     @classmethod
     def packing(cls, config: TreeCapsConfig) -> Packing:
         """Return how windows and n-grams are kept on disk."""
-        return Packing(tuple(config.depths), bags=bool(config.feature))
+        return Packing(f"{cls.__module__}.{cls.__qualname__}", config.depths, config.feature)
 
     def __init__(self, config: TreeCapsConfig, kinds: int, classes: int, tokens: int = 0) -> None:
         super().__init__(config, kinds, classes, tokens)
@@ -213,7 +213,8 @@ class TreeCaps(Network):
         if self.tokens:
             self.tokens.learn_features(inputs.features)
         if self.decoder:
-            self.decoder.learn_windows(_spread(inputs, _DECODED).windows)
+            some = inputs if isinstance(inputs, WindowsAndBags) else _spread(inputs, _DECODED)
+            self.decoder.learn_windows(some.windows)
 
     def scale_weights(
         self, inputs: WindowsAndBags | StoredInput, *, head_only: bool = False

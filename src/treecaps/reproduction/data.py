@@ -11,13 +11,13 @@ import numpy as np
 
 from treecaps.data.corpus import Corpus
 from treecaps.data.dataset import DataSet
+from treecaps.data.sequences import Selection
 from treecaps.errors import DataError, ModelError, describe_os_error
 from treecaps.files import open_atomic
 from treecaps.hashing import digest, digest_file
 from treecaps.models.files import to_json_bytes
 from treecaps.reproduction.plan import Column
 from treecaps.syntax.program import Program
-from treecaps.training.sequences import Selection
 
 _ENDINGS = (".jsonl.gz", ".jsonl", ".parquet", "")
 _SHAPE = (

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 Section = Literal["confusion", "mistakes", "map"]
 """A part of a training report beside the curves."""
 Batches = Iterable[tuple[int, Any]]
-"""Programs in batches of tensors, each with the number of its first program."""
+"""Programs in batches of tensors, each with the number of its first program; to be gone through
+once."""
 
 
 @dataclass(frozen=True)

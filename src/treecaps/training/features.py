@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from treecaps._version import __version__
 from treecaps.data.cache import DamagedError, keep
-from treecaps.data.parallel import map_trees
+from treecaps.data.sequences import corpora_of, map_trees, spell
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.hashing import digest, digest_file
 from treecaps.inputs.base import Input
@@ -18,11 +19,10 @@ from treecaps.inputs.packing import Packing
 from treecaps.inputs.stored import StoredInput, encode
 from treecaps.inputs.windows_and_bags import WindowsAndBags
 from treecaps.syntax.tree import Tree
-from treecaps.training.sequences import corpora_of, spell
 
 ReadTrees = Callable[[Sequence[Tree], Vocabulary], Input]
 
-_FORMAT = 1
+_FORMAT = 2
 _PROGRAMS = "programs.bin"
 _INDEX = "index.npy"
 _ABOUT = "features.json"
@@ -49,7 +49,7 @@ def store_trees(
         "treecaps": __version__,
         "trees": spell(trees),
         "vocabulary": digest(json.dumps(vocabulary.to_json()).encode()),
-        "columns": packing.names,
+        "packing": asdict(packing),
     }
 
     def build(folder: Path) -> None:
@@ -72,7 +72,7 @@ def store_trees(
         known = digest(json.dumps([found["digests"], about["vocabulary"]]).encode())
         return StoredInput(folder / _PROGRAMS, packing, offsets, sizes[:-1], known)
 
-    home = corpora_of(trees)[0].folder.parent
+    home = corpora_of(trees)[0].home
     key = digest(json.dumps(about, sort_keys=True).encode())
     return keep(home / f"features-{key}", read, build, "the features of programs")
 

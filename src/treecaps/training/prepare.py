@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from treecaps.data.cache import CannotKeepError
 from treecaps.data.corpus import Corpus
-from treecaps.data.parallel import Change, map_trees, parse_programs
+from treecaps.data.parallel import Change, parse_programs
+from treecaps.data.sequences import Joined, Selection, corpora_of, count_nodes, map_trees
 from treecaps.data.vocabulary import Counts, Vocabulary
 from treecaps.errors import DataError, UsageError
 from treecaps.hashing import digest_parts
@@ -26,7 +28,6 @@ from treecaps.syntax.tree import Tree
 from treecaps.tasks import Classification, Task
 from treecaps.tasks.examples import UNKNOWN, Examples
 from treecaps.training.features import store_trees
-from treecaps.training.sequences import Joined, Selection, corpora_of, count_nodes
 
 Labels = Sequence[str | None]
 
@@ -215,7 +216,10 @@ def _read(
 ) -> Input:
     """Return programs in the form that networks read, on disk if they are many."""
     if packing and corpora_of(trees) and count_nodes(trees).sum() > _IN_MEMORY:
-        return store_trees(trees, vocabulary, read_trees, packing, tell)
+        try:
+            return store_trees(trees, vocabulary, read_trees, packing, tell)
+        except CannotKeepError as error:
+            log.warning("%s; this time, programs are held in memory", error)
     return read_trees(_watch(trees, tell), vocabulary)
 
 
@@ -256,10 +260,14 @@ def change_trees(
     """
     corpus = trees.trees
     if isinstance(corpus, Corpus):
-        changed = corpus.changed(change, name, tell)
-        places = changed.places
-        places = np.where(places < 0, len(changed) + np.arange(len(corpus)), places)
-        return Selection(Joined([changed, corpus]), places[trees.rows])
+        try:
+            changed = corpus.changed(change, name, tell)
+        except CannotKeepError as error:
+            log.warning("%s; this time, programs are held in memory", error)
+        else:
+            places = changed.places
+            places = np.where(places < 0, len(changed) + np.arange(len(corpus)), places)
+            return Selection(Joined([changed, corpus]), places[trees.rows])
     found = list(trees)
     rows = [row for row, tree in enumerate(found) if tree.language in LANGUAGES]
     parsed = parse_programs(

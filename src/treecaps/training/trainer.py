@@ -14,11 +14,13 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, TrainingError, UsageError
 from treecaps.inputs.base import InputDropout
 from treecaps.inputs.distinct import Longs
+from treecaps.inputs.stored import StoredInput
 from treecaps.models.architectures import new_model
 from treecaps.models.network import Model, Network
 from treecaps.models.torch_engine import batches
 from treecaps.models.trained import TrainedModel
 from treecaps.nn.tensors import ToTensor, to_tensors
+from treecaps.tasks.base import Batches
 from treecaps.training.config import TrainingConfig
 from treecaps.training.prepare import Data
 from treecaps.training.presets import Preset
@@ -125,6 +127,7 @@ class Trainer:
             len(data.train), self.task.num_epochs(len(data.train))
         )
         self.history: list[dict[str, Any]] = []
+        self._val_batches: list[tuple[int, Any]] = []
         self.best: dict[str, Tensor] = {}
         self.best_epoch = 0
         with torch.random.fork_rng(devices=[]):
@@ -154,6 +157,14 @@ class Trainer:
             {"params": weights, "lr_multiplier": multiplier}
             for multiplier, weights in groups.items()
         ]
+
+    def _val(self) -> Batches:
+        """Return the validation programs; those in memory are put into batches once."""
+        inputs = self.data.val.inputs
+        if isinstance(inputs, StoredInput):
+            return batches(inputs, self.model)
+        self._val_batches = self._val_batches or list(batches(inputs, self.model))
+        return self._val_batches
 
     @property
     def finished(self) -> bool:
@@ -190,8 +201,7 @@ class Trainer:
         learned = time.perf_counter()
         self.model.eval()
         with torch.no_grad():
-            val = batches(self.data.val.inputs, self.model)
-            metrics |= self.task.validate(self.model, val, self.data.val)
+            metrics |= self.task.validate(self.model, self._val(), self.data.val)
         # Steps are checked before they are taken; the last one has only this.
         if not self._is_finite(metrics["val_loss"]):
             raise self._diverged()

@@ -144,3 +144,13 @@ print(torch.get_num_threads())
         [sys.executable, "-c", script], check=True, capture_output=True, text=True, env=environment
     )
     assert done.stdout == "1\n"
+
+
+def test_a_tiny_and_a_huge_program_in_one_batch() -> None:
+    model = load("algorithms")
+    lines = (f"int f{number}(int a) {{ return a + {number}; }}" for number in range(12_500))
+    trees = [parse_code("\n".join(lines), "c"), Tree.build(["translation_unit"], [-1])]
+    assert len(trees[0]) > 200_000
+    together = model.scores(model.read_trees(trees))
+    alone = np.concatenate([model.scores(model.read_trees([tree])) for tree in trees])
+    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-5)

@@ -9,7 +9,7 @@ import torch
 
 from treecaps._version import __version__
 from treecaps.data.corpus import Corpus
-from treecaps.data.parallel import map_trees
+from treecaps.data.sequences import map_trees
 from treecaps.data.vocabulary import Counts, Vocabulary
 from treecaps.errors import DataError, UsageError
 from treecaps.inputs.base import Floats

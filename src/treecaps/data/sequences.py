@@ -1,21 +1,41 @@
 """Sequences of trees that are taken from others when they are asked for: a corpus may be large."""
 
-from collections.abc import Sequence
-from typing import overload
+import gc
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
+from contextlib import closing
+from typing import TypeVar, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
+from treecaps.chunks import chunked
 from treecaps.data.corpus import Corpus
+from treecaps.errors import DataError
 from treecaps.hashing import digest
-from treecaps.inputs.distinct import Longs
 from treecaps.syntax.tree import Tree
+from treecaps.workers import Timer, WorkerLostError, WorkerPool
+
+_Result = TypeVar("_Result")
+Longs = NDArray[np.int64]
+
+_CHUNK_TREES = 128
+_CHUNK_NODES = 1 << 17
+_WORTH_A_WORKER = 4
+"""How many chunks of trees there are to be for each worker that is started."""
+_AHEAD = 8
+"""How many chunks a worker may be ahead of whoever takes what they make."""
 
 
 class Selection(Sequence[Tree]):
     """Some of the trees of a sequence."""
 
     def __init__(self, trees: Sequence[Tree], rows: Longs) -> None:
-        self.trees, self.rows = trees, rows
+        within = trees if isinstance(trees, Selection) else None
+        self.trees: Sequence[Tree] = within.trees if within else trees
+        self.rows: Longs = within.rows[rows] if within else rows
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -80,8 +100,51 @@ def corpora_of(trees: Sequence[Tree]) -> list[Corpus]:
 def spell(trees: Sequence[Tree]) -> list[object]:
     """Return which trees of which corpora these are, for JSON."""
     if isinstance(trees, Corpus):
-        return [trees.folder.name]
+        return [trees.about["about_checksum"]]
     if isinstance(trees, Selection):
         return [spell(trees.trees), digest(trees.rows.astype(np.int64).tobytes())]
     assert isinstance(trees, Joined)
     return [spell(part) for part in trees.parts]
+
+
+def map_trees(
+    trees: Sequence[Tree], function: Callable[[list[Tree]], _Result]
+) -> Generator[tuple[int, _Result]]:
+    """Yield what a function makes of some trees at a time, in order, and how many these are.
+
+    Trees of corpora are read, and the function is called, in as many processes as there are cores.
+    """
+    sizes = count_nodes(trees).tolist()
+    chunks = list(chunked(range(len(trees)), _CHUNK_TREES, _CHUNK_NODES, sizes.__getitem__))
+
+    def call(rows: list[int], timer: Timer | None = None) -> _Result:
+        if timer:
+            timer.pause()  # it takes as long as it does
+        return function([trees[row] for row in rows])
+
+    def setup() -> Callable[[list[int], Timer], _Result]:
+        gc.freeze()  # what was inherited need not be looked through, and copied, again and again
+        return call
+
+    workers = min(os.cpu_count() or 1, len(chunks) // _WORTH_A_WORKER) if corpora_of(trees) else 1
+    if workers < 2:
+        yield from ((len(rows), call(rows)) for rows in chunks)
+        return
+    pool = WorkerPool[list[int], _Result](workers, setup)
+    waiting: deque[tuple[int, Future[_Result]]] = deque()
+    with closing(pool):
+        for rows in chunks:
+            if len(waiting) > _AHEAD * workers:
+                yield _take(*waiting.popleft())
+            waiting.append((len(rows), pool.submit(rows)))
+        while waiting:
+            yield _take(*waiting.popleft())
+
+
+def _take(programs: int, future: "Future[_Result]") -> tuple[int, _Result]:
+    try:
+        return programs, future.result()
+    except WorkerLostError:
+        raise DataError(
+            f"the process that read the trees of {programs:,} programs died, perhaps of memory"
+        ) from None
