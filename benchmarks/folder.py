@@ -2,28 +2,45 @@
 
     python benchmarks/folder.py --data atlas/train.jsonl.gz --json
 
-Writes programs of a data set to files of their own, then runs ``treecaps classify --verbose`` on
-their folder, several times, each in a process of its own: imports, loading and all. One file is
-classified in the same way.
+Writes programs of a data set to files of their own, then runs over their folder in turns, several
+times, each in a process of its own, imports and loading and all: ``treecaps classify`` with the
+engine in NumPy; the same with the one on PyTorch; and the bare parser, which reads and parses the
+files and does nothing with the trees. Each runs on one core and on two. One file is classified in
+the same way.
 """
 
 import argparse
 import gzip
 import json
+import os
 import random
 import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import cache
+from multiprocessing import Pool
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from origin import origin
+from parsing import bare_parser
 
 from treecaps.models.bundled import DEFAULT
 from treecaps.syntax.languages import language_named
+from treecaps.syntax.program import Program
+
+SIDES = ("numpy", "torch", "bare")
+COMMAND = "from treecaps.cli.main import run; run()"
+ON_PYTORCH = """
+import treecaps.models.trained as trained
+from treecaps.models.torch_engine import TorchEngine
+load = trained.load
+trained.load = lambda folder: load(folder, engine=TorchEngine.build)
+"""
 
 
 def main() -> None:
@@ -33,29 +50,63 @@ def main() -> None:
     parser.add_argument("--model", default=DEFAULT)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--bare", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--cores", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.bare:
+        parse_bare(options.bare, options.cores)
+        return
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         files = write_files(options.data, options.programs, folder)
-        rounds = [measure(folder, options.model) for _ in range(options.rounds)]
-        one = [measure(next(iter(files)), options.model) for _ in range(options.rounds)]
-    seconds = median(taken["seconds"] for taken in rounds)
+        rounds: list[dict[str, Any]] = []
+        for _ in range(options.rounds):
+            for side in SIDES:
+                for cores in (1, 2):
+                    taken = measure(side, folder, options.model, cores)
+                    rounds.append({"side": side, "cores": cores, **taken})
+        one = [measure("numpy", next(iter(files)), options.model, 1) for _ in rounds]
+    sides = {
+        side: {cores: summarize(rounds, side, cores, len(files)) for cores in (1, 2)}
+        for side in SIDES
+    }
     result = {
         "data": options.data.parent.name,
         "model": options.model,
         "files": len(files),
-        "seconds": round(seconds, 2),
-        "files_per_second": round(len(files) / seconds, 1),
+        "files_per_second": sides,
+        "two_cores_over_one": {
+            side: round(found[2] / found[1], 2) for side, found in sides.items()
+        },
         "rounds": rounds,
         "one_file": one,
         "one_file_seconds": round(median(taken["seconds"] for taken in one), 2),
         **origin(),
     }
-    if options.json:
-        print(json.dumps(result, indent=1))
-    else:
-        print(f"{result['files']:,} files: {result['files_per_second']:,} files/s")
-        print(f"one file: {result['one_file_seconds']} s")
+    print(json.dumps(result, indent=1) if options.json else result)
+
+
+def summarize(rounds: list[dict[str, Any]], side: str, cores: int, files: int) -> float:
+    """Return the median of files a second."""
+    found = [one["seconds"] for one in rounds if (one["side"], one["cores"]) == (side, cores)]
+    return round(files / median(found), 1)
+
+
+def parse_bare(folder: Path, cores: int) -> None:
+    """Read and parse files with nothing but the parser."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    with Pool(cores) as pool:
+        for _ in pool.imap_unordered(parse_file, files, chunksize=64):
+            pass
+
+
+def parse_file(path: Path) -> None:
+    bare()(Program.read(path))
+
+
+@cache
+def bare() -> Callable[[Program], object]:
+    return bare_parser("tree-sitter")
 
 
 def write_files(data: Path, most: int, folder: Path) -> dict[Path, str]:
@@ -74,17 +125,26 @@ def write_files(data: Path, most: int, folder: Path) -> dict[Path, str]:
     return files
 
 
-def measure(path: Path, model: str) -> dict[str, Any]:
+def measure(side: str, path: Path, model: str, cores: int) -> dict[str, Any]:
     """Return the seconds that one run took, and what it says they went into."""
-    command = Path(sys.executable).with_name("treecaps")
-    words = [str(command), "classify", "--model", model, "--verbose", str(path)]
+    words = [sys.executable, __file__, "--data", "", "--bare", str(path), "--cores", str(cores)]
+    if side != "bare":
+        script = ON_PYTORCH + COMMAND if side == "torch" else COMMAND
+        words = [sys.executable, "-c", script, "classify", "--model", model, "--verbose"]
+        words += ["--workers", str(cores), str(path)]
     begun = time.perf_counter()
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment())
     seconds = time.perf_counter() - begun
     if done.returncode > 1:  # 1: some programs could not be parsed
         raise SystemExit(done.stderr)
-    parts = re.findall(r"(\w+) ([0-9.]+) s", done.stderr.splitlines()[-1])
+    last = done.stderr.splitlines()[-1] if done.stderr else ""
+    parts = re.findall(r"(\w+) ([0-9.]+) s", last)
     return {"seconds": round(seconds, 2), **{name: float(value) for name, value in parts}}
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a command that is installed: with bytecode."""
+    return {key: os.environ[key] for key in os.environ if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 if __name__ == "__main__":

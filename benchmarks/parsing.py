@@ -91,7 +91,7 @@ def _sample(data: str, count: int) -> list[Program]:
 
 def _measure(name: str, programs: list[Program], rounds: int) -> dict[str, Any]:
     frontend = get_frontend(name)
-    bare = _bare_parser(name)
+    bare = bare_parser(name)
     nodes = 0
 
     def parse_bare() -> None:
@@ -161,7 +161,7 @@ def _ratio(longer: list[float], shorter: list[float]) -> dict[str, float]:
     return {"median": round(middle, 2), "low": round(low, 2), "high": round(high, 2)}
 
 
-def _bare_parser(name: str) -> Callable[[Program], object]:
+def bare_parser(name: str) -> Callable[[Program], object]:
     if name == "tree-sitter":
         parsers = {}
         for language in LANGUAGES.values():

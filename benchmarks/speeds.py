@@ -130,19 +130,19 @@ def parsed() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def folder() -> str:
     found = load("folder-atlas")
+    names = {"numpy": "engine in NumPy", "torch": "engine on PyTorch", "bare": "bare parser alone"}
     rows = []
-    for files, runs in ((found["files"], found["rounds"]), (1, found["one_file"])):
-        times = [run["seconds"] for run in runs]
-        imports = median(run["imports"] for run in runs)
-        rows.append(
-            [
-                f"{files:,}",
-                f"{median(times):.1f} s ({min(times):.1f}-{max(times):.1f})",
-                f"{files / median(times):,.1f}",
-                f"{imports:.1f} s",
-            ]
-        )
-    return table(("files", "time", "files/s", "of the time, imports"), rows)
+    for side, name in names.items():
+        speeds = found["files_per_second"][side]
+        parts = [one for one in found["rounds"] if one["side"] == side and one["cores"] == 2]
+        shares = [
+            f"{median(one[part] for one in parts):.1f} s" if part in parts[0] else "-"
+            for part in ("parsing", "network")
+        ]
+        ratio = f"{found['two_cores_over_one'][side]:.2f}"
+        rows.append([name, f"{speeds['1']:,.0f}", f"{speeds['2']:,.0f}", ratio, *shares])
+    header = ("", "files/s, 1 core", "2 cores", "2 cores / 1")
+    return table((*header, "parsing, of all processes", "features and network"), rows)
 
 
 def index() -> str:
