@@ -88,7 +88,9 @@ def main() -> None:
 
 def summarize(rounds: list[dict[str, Any]], side: str, cores: int, files: int) -> float:
     """Return the median of files a second."""
-    found = [one["seconds"] for one in rounds if (one["side"], one["cores"]) == (side, cores)]
+    found: list[float] = [
+        one["seconds"] for one in rounds if (one["side"], one["cores"]) == (side, cores)
+    ]
     return round(files / median(found), 1)
 
 
