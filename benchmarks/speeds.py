@@ -145,6 +145,21 @@ def folder() -> str:
     return table((*header, "parsing, of all processes", "features and network"), rows)
 
 
+def start() -> str:
+    rows = []
+    for name, found in load("start")["packages"].items():
+        low, high = found["cpu_seconds_quartiles"]
+        rows.append(
+            [
+                f"`{name}`",
+                f"{found['megabytes']['all']:,.0f} MB",
+                f"{found['cpu_seconds']:.2f} s ({low:.2f}-{high:.2f})",
+                f"{found['peak_mb']:,} MB",
+            ]
+        )
+    return table(("package", "installed", "processor time of one answer", "peak memory"), rows)
+
+
 def index() -> str:
     rows = []
     for name, row in load("index-atlas-poj104")["kinds"].items():

@@ -228,6 +228,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bundled": bundled,
     "unknown": unknown,
     "folder": speeds.folder,
+    "start": speeds.start,
     "published": published,
     "reconstruction": reconstruction,
     "explanations": explanations,
