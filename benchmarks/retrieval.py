@@ -30,10 +30,10 @@ from treecaps.models.architectures import new_model
 from treecaps.models.torch_engine import TorchEngine
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
-from treecaps.nn.map_at_r import average_precision, map_at_r
 from treecaps.nn.memory import tune_malloc
 from treecaps.rendering.training import train
 from treecaps.syntax.tree import Tree
+from treecaps.tasks.retrieval import average_precision, map_at_r
 from treecaps.training.presets import apply_settings, get_preset
 from treecaps.training.train import TrainingProgress
 
@@ -87,7 +87,7 @@ def main() -> None:
         choose_rows(seen.problem, problems, options.programs) for problems in (LEARN, CHOOSE, SCORE)
     )
     asked = choose if options.validation else score
-    label = torch.from_numpy(np.unique(seen.problem[asked], return_inverse=True)[1])
+    label = np.unique(seen.problem[asked], return_inverse=True)[1]
 
     def both(measure: Callable[..., float], *what: Any) -> dict[str, float]:
         return {
@@ -174,17 +174,15 @@ def forget(model: TrainedModel) -> TrainedModel:
     return TrainedModel(TorchEngine([network], [1.0], 0), known, ())
 
 
-def score_model(programs: Programs, rows: Rows, label: torch.Tensor, model: TrainedModel) -> float:
+def score_model(programs: Programs, rows: Rows, label: Rows, model: TrainedModel) -> float:
     """Return MAP@R of a model's vectors."""
     vectors = model.engine.embed(model.read_trees(Selection(programs, rows)))
-    found = map_at_r(torch.from_numpy(vectors), label)
+    found = map_at_r(vectors, label)
     assert found is not None
     return found
 
 
-def score_tokens(
-    programs: Programs, rows: Rows, label: torch.Tensor, learn: Rows, most: int
-) -> float:
+def score_tokens(programs: Programs, rows: Rows, label: Rows, learn: Rows, most: int) -> float:
     """Return MAP@R of the TF-IDF of tokens, and of so many of them in a row."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -193,11 +191,13 @@ def score_tokens(
     ).fit(programs.texts(learn))
     vectors = weigh.transform(programs.texts(rows)).astype(np.float32)
     found = []
+    others = np.bincount(label)[label] - 1
     for begin in range(0, len(rows), BLOCK):
-        part = torch.arange(begin, min(begin + BLOCK, len(rows)))
+        part = np.arange(begin, min(begin + BLOCK, len(rows)))
         alike = (vectors[begin : begin + BLOCK] @ vectors.T).toarray()
-        found.append(average_precision(torch.from_numpy(alike), part, label))
-    return torch.cat(found).mean().item()
+        alike[np.arange(len(part)), part] = -np.inf  # a program does not find itself
+        found.append(average_precision(alike, label[part], label, others[part]))
+    return float(np.concatenate(found).mean())
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from treecaps.inference.classify import Classification, classify
     from treecaps.inference.embed import Embedder, Embedding
     from treecaps.inference.evaluate import Evaluation, evaluate
+    from treecaps.inference.retrieval import Retrieval, evaluate_retrieval
     from treecaps.models.trained import TrainedModel, load
     from treecaps.rendering.training import train
     from treecaps.syntax.drawing import to_svg
@@ -57,6 +58,7 @@ _HOMES = {
     "ModelError": "treecaps.errors",
     "Program": "treecaps.syntax.program",
     "ProgramError": "treecaps.errors",
+    "Retrieval": "treecaps.inference.retrieval",
     "TrainedModel": "treecaps.models.trained",
     "TrainingError": "treecaps.errors",
     "Tree": "treecaps.syntax.tree",
@@ -65,6 +67,7 @@ _HOMES = {
     "UsageError": "treecaps.errors",
     "classify": "treecaps.inference.classify",
     "evaluate": "treecaps.inference.evaluate",
+    "evaluate_retrieval": "treecaps.inference.retrieval",
     "explain": "treecaps.explanation.explanation",
     "find_copies": "treecaps.data.duplicates",
     "find_duplicates": "treecaps.data.duplicates",
@@ -99,6 +102,7 @@ __all__ = [
     "ModelError",
     "Program",
     "ProgramError",
+    "Retrieval",
     "TrainedModel",
     "TrainingError",
     "Tree",
@@ -107,6 +111,7 @@ __all__ = [
     "UsageError",
     "classify",
     "evaluate",
+    "evaluate_retrieval",
     "explain",
     "find_copies",
     "find_duplicates",

@@ -13,6 +13,8 @@ from tests.cli.conftest import Run
 from tests.cli.test_cli import COMMAND, PROGRAMS, run, run_in_terminal
 from tests.conftest import EXAMPLES
 from tests.training.examples import LABELS, SMALL
+from treecaps.data.corpus import Corpus
+from treecaps.inference.retrieval import evaluate_retrieval
 from treecaps.models.trained import TrainedModel, load
 
 QUICK = [word for setting in SMALL for word in ("--set", setting)]
@@ -61,7 +63,7 @@ def test_a_training_for_similarity(run_here: Run, tmp_path: Path) -> None:
     for line in (
         "44 for training, 8 for validation",
         "MAP@R",
-        f"next: treecaps embed --model {out} FILE",
+        f"next: treecaps evaluate {out} DATA",
     ):
         assert line in done.stdout
     assert "classify" not in done.stdout
@@ -70,16 +72,30 @@ def test_a_training_for_similarity(run_here: Run, tmp_path: Path) -> None:
     assert sum(one * one for one in json.loads(line)["vector"]) == pytest.approx(1, abs=1e-3)
     for refused in (
         ("classify", "--model", out, program),
-        ("evaluate", out, PROGRAMS),
+        ("evaluate", out, PROGRAMS, "--confusion", tmp_path / "confusion.png"),
         ("explain", "--model", out, program),
     ):
         told = run_here(*refused)
         assert (told.returncode, told.stdout) == (2, "")
         assert told.stderr.splitlines() == [
             "treecaps: error: this model was trained for similarity and knows no classes: use it"
-            " with treecaps embed --model MODEL FILE or treecaps index --model MODEL DIR --out"
-            " INDEX, or train another with: treecaps train DATA --out FOLDER"
+            " with treecaps evaluate MODEL DATA or treecaps embed --model MODEL FILE or treecaps"
+            " index --model MODEL DIR --out INDEX, or train another with: treecaps train DATA --out"
+            " FOLDER"
         ]
+    scored = json.loads(run_here("evaluate", out, PROGRAMS, "--blind", "--json").stdout)
+    expected = evaluate_retrieval(out, Corpus.build(PROGRAMS)).to_dict()
+    assert {key: scored[key] for key in expected if key != "ms_per_program"} == {
+        key: value for key, value in expected.items() if key != "ms_per_program"
+    }
+    assert (scored["programs"], scored["classes"], scored["languages"]["c"]) == (52, 4, 4)
+    assert scored["map_at_r_within"] is None  # there is one program of each class in a language
+    for name in ("map_at_r", "map_at_r_across"):
+        assert 0 < scored[name] <= 1
+        assert 0 < scored[f"{name}_blind"] <= 1
+    table = run_here("evaluate", out, PROGRAMS, "--blind").stdout
+    assert f"{scored['map_at_r_across']:.2%}" in table
+    assert "MAP@R across languages" in table
     other = run_here("train", PROGRAMS, "--out", out, *QUICK, "--epochs", "2", "--resume")
     assert other.returncode == 2
     assert "task similarity instead of classification" in other.stderr

@@ -14,9 +14,9 @@ from treecaps.inference.classify import classify
 from treecaps.inference.embed import Embedder
 from treecaps.models.trained import TrainedModel
 from treecaps.nn.contrastive_loss import contrastive_loss
-from treecaps.nn.map_at_r import average_precision, map_at_r
 from treecaps.rendering.training import train
 from treecaps.syntax.tree import Tree
+from treecaps.tasks.retrieval import average_precision, map_at_r, maps_at_r
 from treecaps.tasks.similarity import Similarity
 from treecaps.training.prepare import prepare
 from treecaps.training.presets import Preset, apply_settings, get_preset
@@ -50,11 +50,12 @@ def made_up(classes: range, count: int = 8) -> tuple[list[Tree], list[str | None
     return trees, labels
 
 
-def slow_map_at_r(vectors: np.ndarray, labels: list[int]) -> float:
+def slow_map_at_r(vectors: np.ndarray, labels: list[int], candidates: np.ndarray) -> float | None:
     """Go through the programs one by one, and through what each finds."""
     found = []
     for row, label in enumerate(labels):
         others = [other for other in range(len(labels)) if other != row]
+        others = [other for other in others if candidates[row, other]]
         relevant = sum(labels[other] == label for other in others)
         if not relevant:
             continue
@@ -65,7 +66,7 @@ def slow_map_at_r(vectors: np.ndarray, labels: list[int]) -> float:
                 right += 1
                 total += right / rank
         found.append(total / relevant)
-    return sum(found) / len(found)
+    return sum(found) / len(found) if found else None
 
 
 def test_map_at_r_is_that_of_the_slow_way() -> None:
@@ -74,27 +75,38 @@ def test_map_at_r_is_that_of_the_slow_way() -> None:
         labels = chance.integers(classes, size=count)
         vectors = chance.normal(size=(count, 6)) + np.eye(30, 6)[labels]
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        found = map_at_r(torch.from_numpy(vectors), torch.from_numpy(labels))
-        assert found == pytest.approx(slow_map_at_r(vectors, labels.tolist()), abs=1e-9)
+        language = chance.integers(3, size=count)
+        same = np.equal.outer(language, language)
+        found = maps_at_r(vectors, labels, language)
+        for name, candidates in (
+            ("map_at_r", np.ones_like(same)),
+            ("map_at_r_within", same),
+            ("map_at_r_across", ~same),
+        ):
+            expected = slow_map_at_r(vectors, labels.tolist(), candidates)
+            assert found[name] == pytest.approx(expected, abs=1e-9)
 
 
 def test_map_at_r_looks_at_programs_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    chance = torch.Generator().manual_seed(0)
-    vectors = torch.nn.functional.normalize(torch.randn(50, 4, generator=chance))
-    label = torch.arange(50) % 6
-    whole = map_at_r(vectors, label)
-    monkeypatch.setattr("treecaps.nn.map_at_r._ROWS", 7)
-    assert map_at_r(vectors, label) == pytest.approx(whole)
+    vectors = np.random.default_rng(0).normal(size=(50, 4))
+    label, language = np.arange(50) % 6, np.arange(50) % 5
+    whole = maps_at_r(vectors, label, language)
+    monkeypatch.setattr("treecaps.tasks.retrieval._CELLS", 350)
+    assert maps_at_r(vectors, label, language) == pytest.approx(whole)
 
 
 def test_map_at_r_by_hand() -> None:
     # The first asks: its nearest is wrong, the second is right: (0 + 1/2) / 2.
-    alike = torch.tensor([[1.0, 0.9, 0.8, 0.1]])
-    label = torch.tensor([0, 1, 0, 0])
-    assert average_precision(alike, torch.tensor([0]), label).tolist() == [0.25]
-    assert map_at_r(torch.eye(3), torch.arange(3)) is None
-    assert map_at_r(torch.zeros(0, 3), torch.zeros(0, dtype=torch.long)) is None
-    assert map_at_r(torch.ones(4, 1), torch.zeros(4, dtype=torch.long)) == 1
+    alike = np.array([[-np.inf, 0.9, 0.8, 0.1]])
+    label = np.array([0, 1, 0, 0])
+    assert average_precision(alike, label[:1], label, np.array([2])).tolist() == [0.25]
+    assert map_at_r(np.eye(3), np.arange(3)) is None
+    assert map_at_r(np.zeros((0, 3)), np.zeros(0, np.int64)) is None
+    assert map_at_r(np.ones((4, 1)), np.zeros(4, np.int64)) == 1
+    # Of one language there is nothing within or across.
+    assert list(maps_at_r(np.ones((4, 1)), np.zeros(4, np.int64), np.ones(4, np.int64))) == [
+        "map_at_r"
+    ]
 
 
 def test_the_loss_is_that_of_the_slow_way() -> None:
@@ -144,10 +156,10 @@ def test_what_is_learned_holds_for_classes_that_were_never_seen() -> None:
     val = made_up(range(20, 28))
     model = train(trees, labels, val=val, preset=quick("epochs=8"))
     assert model.labels == ()
-    numbers = torch.from_numpy(np.unique(np.array(val[1]), return_inverse=True)[1])
-    learned = map_at_r(torch.from_numpy(Embedder(model).embed_trees(val[0])), numbers)
+    numbers = np.unique(np.array(val[1]), return_inverse=True)[1]
+    learned = map_at_r(Embedder(model).embed_trees(val[0]), numbers)
     untrained = train(trees, labels, val=val, preset=quick("epochs=1", "learning_rate=1e-9"))
-    before = map_at_r(torch.from_numpy(Embedder(untrained).embed_trees(val[0])), numbers)
+    before = map_at_r(Embedder(untrained).embed_trees(val[0]), numbers)
     assert learned is not None
     assert before is not None
     assert learned > before + 0.1

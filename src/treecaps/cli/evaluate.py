@@ -1,6 +1,7 @@
 """``treecaps evaluate``."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,21 @@ from treecaps.errors import Failure, naming_extra
 if TYPE_CHECKING:
     from treecaps.data.dataset import DataSet
     from treecaps.inference.evaluate import Evaluation
+    from treecaps.inference.retrieval import Retrieval
     from treecaps.models.trained import TrainedModel
+
+    Scores = Evaluation | Retrieval
 
 _ROWS = 40
 _MISTAKES = 10
+_FIGURES = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1",
+    "map_at_r": "MAP@R",
+    "map_at_r_within": "MAP@R within a language",
+    "map_at_r_across": "MAP@R across languages",
+}
+"""The figures that there may be, and what they are called."""
 
 
 @click.command("evaluate")
@@ -64,8 +76,10 @@ def command(
     folder with one sub-folder per class, a JSON Lines file or a Parquet file, as for treecaps
     data; it should hold none of the programs that the model was trained on.
 
-    Accuracy is the share of programs that got their class. Programs that cannot be read or parsed
-    are not in it; they are counted beside.
+    Accuracy is the share of programs that got their class. Of a model for similarity, MAP@R tells
+    how well each program finds the others of its class: among all, among those of its language, and
+    among those of other languages. Programs that cannot be read or parsed are in no figure; they
+    are counted beside.
     """
     if confusion:
         from treecaps.rendering.pictures import check_picture
@@ -74,11 +88,13 @@ def command(
     from treecaps.data.dataset import DataSet
     from treecaps.models.trained import load
     from treecaps.nn.memory import tune_malloc
-    from treecaps.tasks import check_answers
+    from treecaps.tasks import check_answers, get_task
 
     tune_malloc()
     model = load(folder)
-    check_answers(model, "classes")
+    # What has no classes has embeddings, and these find others.
+    if confusion or "embeddings" not in get_task(model.task).answers:
+        check_answers(model, "classes")
     data = DataSet(path, language=language, max_bytes=max_bytes)
     note_passed_over(path, data.sources)
     scores, parse_ms = _score(model, data, workers, cache)
@@ -101,12 +117,18 @@ def _score(
     cache: Path | None,
     *,
     blind: bool = False,
-) -> "tuple[Evaluation, float | None]":
-    """Return scores, and the milliseconds that parsing a program took unless it was done before."""
+) -> "tuple[Any, float | None]":
+    """Return scores, and the milliseconds that parsing a program took unless it was done before.
+
+    The scores are an ``Evaluation``, or a ``Retrieval`` for a model that has no classes.
+    """
     with naming_extra("evaluate", "train"):
         from treecaps.data.corpus import Corpus
         from treecaps.inference.evaluate import evaluate
+        from treecaps.inference.retrieval import evaluate_retrieval
+        from treecaps.tasks import get_task
 
+    has_classes = "classes" in get_task(model.task).answers
     what = f"{data.path.name}, blind" if blind else data.path.name
     parsed = False
     with progress(f"parsing {what}") as advance:
@@ -127,37 +149,32 @@ def _score(
             progress=step,
         )
         seconds = time.perf_counter() - begun
-    with progress(f"classifying {what}") as advance:
-        scores = evaluate(model, corpus, step=lambda share: advance(share, ""))
+    with progress(f"{'classifying' if has_classes else 'embedding'} {what}") as advance:
+        score: Callable[..., Any] = evaluate if has_classes else evaluate_retrieval
+        scores = score(model, corpus, step=lambda share: advance(share, ""))
     # Trees that come from the cache were parsed another day.
     return scores, 1000 * seconds / corpus.about["programs"] if parsed else None
 
 
-def _to_dict(
-    name: str, scores: "Evaluation", parse_ms: float | None, blind: "Evaluation | None"
-) -> dict[str, Any]:
+def _to_dict(name: str, scores: "Scores", parse_ms: float | None, blind: Any) -> dict[str, Any]:
     report = {"data": name, **scores.to_dict(), "parse_ms_per_program": parse_ms}
-    if blind:
-        report |= {
-            "accuracy_blind": blind.accuracy,
-            "macro_f1_blind": blind.macro_f1,
-            "programs_blind": blind.programs,
-            "failed_blind": blind.failed,
-        }
+    for key in (*_FIGURES, "programs", "failed") if blind else ():
+        if key in report:
+            report[f"{key}_blind"] = getattr(blind, key)
     return report
 
 
-def _print(
-    name: str, scores: "Evaluation", parse_ms: float | None, blind: "Evaluation | None"
-) -> None:
+def _print(name: str, scores: Any, parse_ms: float | None, blind: Any) -> None:
     columns = ("as it is", "blind", "points")[: 3 if blind else 1]
     table = new_table(name, *columns, numbers=columns)
-    for title, key in (("accuracy", "accuracy"), ("macro F1", "macro_f1")):
-        values = [getattr(found, key) for found in (scores, blind) if found]
-        cells = [f"{value:.2%}" for value in values]
-        if blind:
-            cells.append(f"{100 * (values[1] - values[0]):+.2f}")
-        add_row(table, title, *cells)
+    for key, title in _FIGURES.items():
+        values = [getattr(found, key, None) for found in (scores, blind) if found]
+        known = [value for value in values if value is not None]
+        if known:
+            cells = ["-" if value is None else f"{value:.2%}" for value in values]
+            if len(known) == 2:
+                cells.append(f"{100 * (known[1] - known[0]):+.2f}")
+            add_row(table, title, *cells)
     for title, key in (
         ("programs", "programs"),
         ("failed, and in no figure", "failed"),
@@ -167,10 +184,19 @@ def _print(
         if any(counts):
             add_row(table, title, *(f"{count:,}" for count in counts))
     times = [found.ms_per_program for found in (scores, blind) if found]
-    add_row(table, "ms to classify a program", *(f"{value:.2f}" for value in times))
+    has_classes = hasattr(scores, "confusion")
+    what = "classify" if has_classes else "embed"
+    add_row(table, f"ms to {what} a program", *(f"{value:.2f}" for value in times))
     if parse_ms is not None:
         add_row(table, "ms to parse a program", f"{parse_ms:.2f}")
     say_table(table)
+    if has_classes:
+        _print_answers(scores)
+    _print_failures(scores)
+
+
+def _print_answers(scores: "Evaluation") -> None:
+    """Print how well each class is told, and what is taken for what."""
     _print_classes(scores)
     _print_mistakes(scores)
     if scores.unknown_labels:
@@ -181,6 +207,9 @@ def _print(
             f"{count:,} programs are of classes that the model was not trained on, and count as"
             f" wrong: {', '.join(names[:_ROWS])}{more}"
         )
+
+
+def _print_failures(scores: "Scores") -> None:
     for failure in scores.failures[:_ROWS]:
         others = failure["programs"] - 1
         more = f" (and {others:,} more)" if others else ""

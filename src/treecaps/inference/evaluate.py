@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from treecaps.data.corpus import Corpus
 from treecaps.data.summary import group_failures
 from treecaps.errors import DataError, UsageError
 from treecaps.inference.confusion import count_predictions
-from treecaps.models.trained import ModelLike, as_model, spell_parser
+from treecaps.models.trained import ModelLike, TrainedModel, as_model, spell_parser
 from treecaps.text import html_table, short_repr
 
 Step = Callable[[float], None]
@@ -127,6 +127,43 @@ def evaluate(model: ModelLike, corpus: Corpus, *, step: Step | None = None) -> E
         step: Called with the share done.
     """
     model = as_model(model)
+    truth: list[str] = []
+    answers: list[str] = []
+    seconds = 0.0
+    for chunk, share in chunk_labelled(model, corpus):
+        trees = [corpus[number] for number in chunk]
+        begun = time.perf_counter()
+        inputs = model.read_trees(trees)
+        best = model.scores(inputs).argmax(1).tolist()
+        seconds += time.perf_counter() - begun
+        truth += [corpus.labels[number] or "" for number in chunk]
+        answers += [model.labels[number] for number in best]
+        if step:
+            step(share)
+    unknown = Counter(label for label in truth if label not in model.labels)
+    labels, confusion = count_predictions(truth, answers)
+    scores = precision_recall_fscore_support(truth, answers, labels=labels, zero_division=0)
+    classes = tuple(
+        ClassScore(label, float(precision), float(recall), float(f1), int(programs))
+        for label, precision, recall, f1, programs in zip(labels, *scores, strict=True)
+    )
+    return Evaluation(
+        accuracy=float(accuracy_score(truth, answers)),
+        macro_f1=float(np.mean([score.f1 for score in classes])),
+        programs=len(truth),
+        failed=len(corpus.failures),
+        unlabelled=len(corpus) - len(truth),
+        unknown_labels=dict(sorted(unknown.items())),
+        classes=classes,
+        labels=labels,
+        confusion=confusion,
+        ms_per_program=1000 * seconds / len(truth),
+        failures=tuple(group_failures(corpus)),
+    )
+
+
+def chunk_labelled(model: TrainedModel, corpus: Any) -> Iterator[tuple[list[int], float]]:
+    """Yield the numbers of labelled programs some at a time, and the share done after them."""
     if not isinstance(corpus, Corpus):
         raise UsageError(
             f"programs are evaluated as a corpus, not {type(corpus).__name__}: give"
@@ -141,39 +178,10 @@ def evaluate(model: ModelLike, corpus: Corpus, *, step: Step | None = None) -> E
     chosen = [number for number, label in enumerate(corpus.labels) if label is not None]
     if not chosen:
         raise _nothing_to_score(corpus)
-    truth = [corpus.labels[number] or "" for number in chosen]
-    answers: list[str] = []
-    seconds = 0.0
-    sizes = corpus.node_counts.tolist()
+    sizes, done = corpus.node_counts.tolist(), 0
     for chunk in chunked(chosen, _CHUNK_PROGRAMS, _CHUNK_NODES, sizes.__getitem__):
-        trees = [corpus[number] for number in chunk]
-        begun = time.perf_counter()
-        inputs = model.read_trees(trees)
-        best = model.scores(inputs).argmax(1).tolist()
-        seconds += time.perf_counter() - begun
-        answers += [model.labels[number] for number in best]
-        if step:
-            step(len(answers) / len(chosen))
-    unknown = Counter(label for label in truth if label not in model.labels)
-    labels, confusion = count_predictions(truth, answers)
-    scores = precision_recall_fscore_support(truth, answers, labels=labels, zero_division=0)
-    classes = tuple(
-        ClassScore(label, float(precision), float(recall), float(f1), int(programs))
-        for label, precision, recall, f1, programs in zip(labels, *scores, strict=True)
-    )
-    return Evaluation(
-        accuracy=float(accuracy_score(truth, answers)),
-        macro_f1=float(np.mean([score.f1 for score in classes])),
-        programs=len(chosen),
-        failed=len(corpus.failures),
-        unlabelled=len(corpus) - len(chosen),
-        unknown_labels=dict(sorted(unknown.items())),
-        classes=classes,
-        labels=labels,
-        confusion=confusion,
-        ms_per_program=1000 * seconds / len(chosen),
-        failures=tuple(group_failures(corpus)),
-    )
+        done += len(chunk)
+        yield chunk, done / len(chosen)
 
 
 def _nothing_to_score(corpus: Corpus) -> DataError:

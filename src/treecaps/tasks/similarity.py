@@ -41,6 +41,7 @@ class Similarity(Task):
     }
     answers: ClassVar = ("embeddings",)
     commands: ClassVar = (
+        "treecaps evaluate MODEL DATA",
         "treecaps embed --model MODEL FILE",
         "treecaps index --model MODEL DIR --out INDEX",
     )
@@ -117,13 +118,14 @@ class Similarity(Task):
         """Return MAP@R on validation data."""
         import numpy as np
 
-        from treecaps.nn.map_at_r import unit_vectors
         from treecaps.nn.tensors import to_numpy
 
-        found = [to_numpy(unit_vectors(model.embed(batch))) for _, batch in batches]
+        found = [to_numpy(model.embed(batch)) for _, batch in batches]
         if not found:
             return {"val_map_at_r": None, "val_loss": None}
-        return {**_validation_maps(np.concatenate(found), examples.label), "val_loss": None}
+        vectors = np.concatenate(found)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return {**_validation_maps(vectors, examples.label), "val_loss": None}
 
     def finish(
         self, model: "TrainedModel", examples: Examples
@@ -154,13 +156,11 @@ def _validation_maps(vectors: "Floats", label: "Longs") -> dict[str, float | Non
         vectors: ``[B, E]`` or ``[2 B, E]``, of length 1.
         label: ``[B]``.
     """
-    from treecaps.nn.map_at_r import map_at_r
-    from treecaps.nn.tensors import ToTensor
+    from treecaps.tasks.retrieval import map_at_r
 
     kinds = ("val_map_at_r", "val_map_at_r_blind")
-    convert = ToTensor()
-    parts = convert(vectors.reshape(-1, len(label), vectors.shape[1]))
-    return {kind: map_at_r(part, convert(label)) for kind, part in zip(kinds, parts, strict=False)}
+    parts = vectors.reshape(-1, len(label), vectors.shape[1])
+    return {kind: map_at_r(part, label) for kind, part in zip(kinds, parts, strict=False)}
 
 
 def _has_pairs(label: "Longs") -> bool:
