@@ -98,12 +98,11 @@ def parse_bare(folder: Path, cores: int) -> None:
     """Read and parse files with nothing but the parser."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     with Pool(cores) as pool:
-        for _ in pool.imap_unordered(parse_file, files, chunksize=64):
-            pass
+        assert sum(pool.imap_unordered(parse_file, files, chunksize=64)) == len(files)
 
 
-def parse_file(path: Path) -> None:
-    bare()(Program.read(path))
+def parse_file(path: Path) -> bool:
+    return bare()(Program.read(path)) is not None
 
 
 @cache

@@ -8,7 +8,8 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from ctypes import Array, c_double
@@ -29,6 +30,8 @@ _START_SECONDS = 60.0
 _GRACE = 2.0
 """How much later than its own alarm a worker is killed from outside."""
 _CHECK_SECONDS = 0.5
+_AHEAD = 8
+"""How many tasks a worker may be ahead of whoever takes the results."""
 
 # A worker must not inherit the ends of a pipe that is just being made for another: the pipe would
 # stay open after the other has died.
@@ -100,6 +103,20 @@ class WorkerPool(Generic[Task, Result]):
     def submit(self, task: Task) -> "Future[Result]":
         """Have a worker do a task; ``WorkerLostError`` if it does not live to."""
         return self._threads.submit(self._run, task)
+
+    def submit_all(self, tasks: Iterable[Task]) -> "Iterator[tuple[Task, Future[Result]]]":
+        """Have workers do tasks, and yield them in order.
+
+        Workers are a few tasks ahead of whoever takes the results, so memory does not grow with
+        their number.
+        """
+        waiting: deque[tuple[Task, Future[Result]]] = deque()
+        for task in tasks:
+            if len(waiting) > _AHEAD * self._size:
+                yield waiting.popleft()
+            waiting.append((task, self.submit(task)))
+        while waiting:
+            yield waiting.popleft()
 
     def is_stuck(self, seconds: float) -> bool:
         """Whether all workers have been at their tasks for longer than some seconds."""

@@ -13,6 +13,7 @@ from treecaps.syntax.blind import blind
 from treecaps.syntax.frontends.tree_sitter import TreeSitterFrontend
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
+from treecaps.workers import _AHEAD
 
 
 def programs(count: int) -> Iterator[Program]:
@@ -68,7 +69,7 @@ def test_only_a_few_chunks_are_read_ahead(workers: int, monkeypatch: pytest.Monk
         furthest = max(furthest, read - written)
         written += batch.num_rows
     assert written == 1000
-    assert furthest <= 10 * (parallel._AHEAD * workers + 2)
+    assert furthest <= 10 * (_AHEAD * workers + 2)
 
 
 def test_large_programs_make_small_chunks() -> None:

@@ -23,7 +23,7 @@ def again(inputs: WindowsAndBags, packing: Packing) -> WindowsAndBags:
     return packing.unpack(decode(encode(packing.pack(inputs), packing), packing))
 
 
-def equal(left: WindowsAndBags, right: WindowsAndBags) -> None:
+def assert_equal(left: WindowsAndBags, right: WindowsAndBags) -> None:
     assert contents(left.windows) == contents(right.windows)
     for name in ("offsets", "count", "region"):
         assert np.array_equal(getattr(left.windows, name), getattr(right.windows, name))
@@ -46,7 +46,7 @@ def test_what_is_packed_is_the_same_again(
     inputs = WindowsAndBags(Windows.from_trees(trees, vocabulary, depths, regions=True))
     unpacked = again(inputs, Packing("test", depths))
     assert contents(unpacked.windows) == contents(inputs.windows)
-    equal(unpacked.select(chosen), inputs.select(chosen))
+    assert_equal(unpacked.select(chosen), inputs.select(chosen))
 
 
 @pytest.mark.parametrize("depths", [(), (2,), (2, 2, 2), (3, 2)])
@@ -56,12 +56,12 @@ def test_real_programs_with_words_and_bags(depths: tuple[int, ...]) -> None:
     inputs = WindowsAndBags.from_trees(trees, vocabulary, depths, "leaves")
     unpacked = again(inputs, Packing("test", depths, "leaves"))
     rows = [3, 0, 3, 5]
-    equal(unpacked.select(rows), inputs.select(rows))
+    assert_equal(unpacked.select(rows), inputs.select(rows))
 
     def dropout() -> InputDropout:
         return InputDropout(np.random.default_rng(7), windows=0.5, tokens=0.3)
 
-    equal(unpacked.select(rows, dropout()), inputs.select(rows, dropout()))
+    assert_equal(unpacked.select(rows, dropout()), inputs.select(rows, dropout()))
 
 
 def test_large_numbers_take_more_room() -> None:
@@ -71,7 +71,7 @@ def test_large_numbers_take_more_room() -> None:
     packing = Packing("test", (2,))
     small, _ = encode(packing.pack(inputs), packing)
     assert len(small) < 200
-    equal(again(inputs, packing).select([1, 0]), inputs.select([1, 0]))
+    assert_equal(again(inputs, packing).select([1, 0]), inputs.select([1, 0]))
 
 
 def test_only_some_columns() -> None:

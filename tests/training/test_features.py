@@ -15,7 +15,7 @@ import pytest
 
 from tests.data.examples import PROGRAMS, write_data
 from tests.data.test_corpus_cache import forbid_parsing
-from tests.inputs.test_packing import equal
+from tests.inputs.test_packing import assert_equal
 from tests.training.examples import small
 from tests.training.runs import same
 from treecaps.data import sequences
@@ -67,9 +67,9 @@ def test_what_is_on_disk_is_what_would_be_in_memory(
         assert len(kept.inputs) == len(held.inputs) == 2 * len(kept)
         assert np.array_equal(kept.inputs.sizes, held.inputs.sizes)
         every = np.arange(len(held.inputs))
-        equal(kept.inputs.select(every), held.inputs.select(every))
+        assert_equal(kept.inputs.select(every), held.inputs.select(every))
         rows = every[::-3]
-        equal(
+        assert_equal(
             kept.inputs.select(rows, InputDropout(np.random.default_rng(0), 0.4, 0.2)),
             held.inputs.select(rows, InputDropout(np.random.default_rng(0), 0.4, 0.2)),
         )

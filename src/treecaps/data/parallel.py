@@ -2,7 +2,6 @@
 
 import gc
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import closing
@@ -41,8 +40,6 @@ Finish = Callable[[Parsed], _Result]
 
 _CHUNK_PROGRAMS = 128
 _CHUNK_BYTES = 1 << 17
-_AHEAD = 8
-"""How many chunks a worker may be ahead of whoever takes what they hold."""
 _GRACE = 1.0
 """How many seconds later than its time limit a parser is ended together with its worker."""
 
@@ -81,14 +78,11 @@ def parse_in_chunks(
         return partial(_parse_chunk, get_frontend(frontend, comments=comments), change, finish)
 
     pool = WorkerPool[Chunk, _Result](workers, setup)
-    waiting: deque[tuple[Chunk, Future[_Result]]] = deque()
     with closing(pool):
-        for chunk in chunked(programs, _CHUNK_PROGRAMS, _CHUNK_BYTES, _size):
-            if len(waiting) > _AHEAD * workers:
-                yield from _finish(*waiting.popleft(), pool)
-            waiting.append((chunk, pool.submit(chunk)))
-        while waiting:
-            yield from _finish(*waiting.popleft(), pool)
+        for chunk, future in pool.submit_all(
+            chunked(programs, _CHUNK_PROGRAMS, _CHUNK_BYTES, _size)
+        ):
+            yield from _finish(chunk, future, pool)
 
 
 def parse_programs(

@@ -2,9 +2,7 @@
 
 import gc
 import os
-from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future
 from contextlib import closing
 from typing import TypeVar, overload
 
@@ -25,8 +23,6 @@ _CHUNK_TREES = 128
 _CHUNK_NODES = 1 << 17
 _WORTH_A_WORKER = 4
 """How many chunks of trees there are to be for each worker that is started."""
-_AHEAD = 8
-"""How many chunks a worker may be ahead of whoever takes what they make."""
 
 
 class Selection(Sequence[Tree]):
@@ -131,20 +127,12 @@ def map_trees(
         yield from ((len(rows), call(rows)) for rows in chunks)
         return
     pool = WorkerPool[list[int], _Result](workers, setup)
-    waiting: deque[tuple[int, Future[_Result]]] = deque()
     with closing(pool):
-        for rows in chunks:
-            if len(waiting) > _AHEAD * workers:
-                yield _take(*waiting.popleft())
-            waiting.append((len(rows), pool.submit(rows)))
-        while waiting:
-            yield _take(*waiting.popleft())
-
-
-def _take(programs: int, future: "Future[_Result]") -> tuple[int, _Result]:
-    try:
-        return programs, future.result()
-    except WorkerLostError:
-        raise DataError(
-            f"the process that read the trees of {programs:,} programs died, perhaps of memory"
-        ) from None
+        for rows, future in pool.submit_all(chunks):
+            try:
+                yield len(rows), future.result()
+            except WorkerLostError:
+                raise DataError(
+                    f"the process that read the trees of {len(rows):,} programs died, perhaps of"
+                    " memory"
+                ) from None
