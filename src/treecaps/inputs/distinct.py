@@ -9,6 +9,7 @@ _SLOTS = 4
 """How many slots a hash table has for each value, or more."""
 _SPARSE = 16
 """How many times as many numbers as values there may be for a table of all numbers to pay."""
+_GOLDEN, _BITS = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
 
 def number_distinct(values: Longs) -> tuple[Longs, Longs]:
@@ -66,12 +67,16 @@ def compact(values: Longs, bound: int) -> tuple[Longs, Longs]:
 
 def mix(values: Longs, salt: "int | Longs") -> Longs:
     """Scatter the bits of whole numbers, of each with its salt (the finisher of splitmix64)."""
-    with np.errstate(over="ignore"):
-        mixed = values.astype(np.uint64) + np.asarray(salt, np.uint64) * np.uint64(
-            0x9E3779B97F4A7C15
-        )
-        mixed += np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        scattered: Longs = (mixed ^ (mixed >> np.uint64(31))).view(np.int64)
-        return scattered
+    mixed = values.astype(np.uint64)
+    if isinstance(salt, int):
+        mixed += np.uint64((salt + 1) * _GOLDEN & _BITS)
+    else:
+        mixed += salt.view(np.uint64) * np.uint64(_GOLDEN)
+        mixed += np.uint64(_GOLDEN)
+    mixed ^= mixed >> np.uint64(30)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    scattered: Longs = mixed.view(np.int64)
+    return scattered

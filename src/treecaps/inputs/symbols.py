@@ -51,15 +51,34 @@ class Symbols:
         return SymbolTensors(convert(self.kind), convert(self.offsets), convert(self.token))
 
 
+class _Leaves(dict[tuple[int, bool, bytes], int]):
+    """Numbers of leaves by their kind, whether it is a name, and text; new ones get the next.
+
+    Leaves of one kind whose texts have the same sub-tokens have one number.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._numbers: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def __missing__(self, key: tuple[int, bool, bytes]) -> int:
+        kind, name, text = key
+        tokens = self._vocabulary.encode_token(text, name=name)
+        fresh = len(self._vocabulary) + len(self._numbers)
+        number = self[key] = self._numbers.setdefault((kind, tokens), fresh)
+        return number
+
+    def shown(self) -> list[tuple[int, tuple[int, ...]]]:
+        """Return kind and sub-tokens by number, less the number of kinds."""
+        return list(self._numbers)
+
+
 class SymbolTable:
     """Numbers symbols as trees show them; a kind without sub-tokens has its own number."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self._kinds: list[int] = []
-        self._tokens: list[tuple[int, ...]] = []
-        self._numbers: dict[tuple[int, tuple[int, ...]], int] = {}
-        self._seen: dict[tuple[int, bool, bytes], int] = {}
+        self._leaves = _Leaves(vocabulary)
 
     def encode(self, tree: Tree, leaves: LeafTexts | None = None) -> Longs:
         """Return the number of each node's symbol.
@@ -72,28 +91,16 @@ class SymbolTable:
         symbol = kind.astype(np.int64)
         if self.vocabulary.tokens:
             nodes, names, texts = leaves or leaf_texts(tree)
-            keys = list(zip(kind[nodes].tolist(), names, texts, strict=True))
-            for key in keys:
-                if key not in self._seen:
-                    self._seen[key] = self._number(*key)
-            symbol[nodes] = list(map(self._seen.__getitem__, keys))
+            keys = zip(kind[nodes].tolist(), names, texts, strict=True)
+            symbol[nodes] = list(map(self._leaves.__getitem__, keys))
         return symbol
 
     def symbols(self) -> Symbols:
         """Return all symbols so far, by number."""
-        plain = len(self.vocabulary)
-        sizes = np.array([0] * (plain + 1) + [len(tokens) for tokens in self._tokens], np.int64)
+        plain, shown = len(self.vocabulary), self._leaves.shown()
+        sizes = np.array([0] * (plain + 1) + [len(tokens) for _, tokens in shown], np.int64)
         return Symbols(
-            np.concatenate([np.arange(plain), np.array(self._kinds, np.int64)]),
+            np.concatenate([np.arange(plain), np.array([kind for kind, _ in shown], np.int64)]),
             np.cumsum(sizes),
-            np.array([token for tokens in self._tokens for token in tokens], np.int64),
+            np.array([token for _, tokens in shown for token in tokens], np.int64),
         )
-
-    def _number(self, kind: int, name: bool, text: bytes) -> int:
-        tokens = self.vocabulary.encode_token(text, name=name)
-        fresh = len(self.vocabulary) + len(self._kinds)
-        number = self._numbers.setdefault((kind, tokens), fresh)
-        if number == fresh:
-            self._kinds.append(kind)
-            self._tokens.append(tokens)
-        return number
