@@ -7,6 +7,9 @@ learn from the training programs of all data sets of a model; the validation pro
 epoch and calibrate, and are what the model card's figures are of. Training programs that are
 copies, or nearly, of validation programs are left out.
 
+``similar`` learns similarity, from solutions of programming problems; its validation programs solve
+other problems.
+
 ``--only atlas --out FOLDER`` trains a model that does not come with the package: it has seen
 nothing of the other data sets, nor copies, so that ``accuracy.py --init-from`` may begin with it.
 """
@@ -26,6 +29,7 @@ import torch
 
 from treecaps.data.corpus import Corpus
 from treecaps.data.duplicates import find_copies
+from treecaps.inference.retrieval import evaluate_retrieval
 from treecaps.models.bundled import HOME
 from treecaps.models.trained import TrainedModel
 from treecaps.nn.memory import tune_malloc
@@ -36,12 +40,17 @@ OTHERS = ("java-sort", "python-algorithms", "cross-language")
 MODELS: dict[str, tuple[str, ...]] = {
     "algorithms": ("atlas", *OTHERS),
     "poj104": ("poj104",),
+    "similar": ("problems",),
     "atlas": ("atlas",),
 }
-BUNDLED = ("algorithms", "poj104")
+BUNDLED = ("algorithms", "poj104", "similar")
+TASKS = {"similar": "similarity"}
+"""What models learn, if not classes."""
 SETTINGS: dict[str, tuple[str, ...]] = {
     "algorithms": ("epochs=12",),
     "poj104": ("epochs=6",),
+    # One static capsule a channel: vectors of 768 numbers instead of 2,304.
+    "similar": ("statics=1", "windows=0", "epochs=10"),
     "atlas": (),
 }
 LABELS = {
@@ -75,6 +84,7 @@ def main() -> None:
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--only", choices=MODELS, help="train this model alone")
     parser.add_argument("--out", type=Path, default=HOME)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
     tune_malloc()
@@ -84,11 +94,22 @@ def main() -> None:
 
 
 def bundle(name: str, options: Any) -> None:
-    preset = apply_settings(get_preset("default"), [*SETTINGS[name], *options.set])
+    task = TASKS.get(name, "classification")
+    preset = apply_settings(get_preset("default", task=task), [*SETTINGS[name], *options.set])
 
     def tell(member: int, figures: dict[str, Any]) -> None:
         print(name, member, figures, file=sys.stderr, flush=True)
 
+    if task == "similarity":
+        (data,) = MODELS[name]
+        corpus, val = (
+            Corpus.build(options.data / data / f"{part}.jsonl.gz") for part in ("train", "val")
+        )
+        # Its two parts have no problem in common, and no near copies.
+        model = train(corpus, val=val, preset=preset, on_epoch=tell, seed=options.seed)
+        model.save(options.out / name, half=True)
+        add_maps(name, options.out / name, options.data / data / "val.jsonl.gz")
+        return
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         merge(options.data, MODELS[name], folder)
@@ -102,7 +123,7 @@ def bundle(name: str, options: Any) -> None:
             copies = find_copies(corpus, other)
             copied |= {*copies.exact, *copies.same_tree, *copies.near}
         labels = [None if row in copied else label for row, label in enumerate(corpus.labels)]
-        model = train(corpus, labels, val=val, preset=preset, on_epoch=tell)
+        model = train(corpus, labels, val=val, preset=preset, on_epoch=tell, seed=options.seed)
         model.save(options.out / name, half=True)
         add_scores(name, options.out / name, folder / "val.jsonl.gz")
 
@@ -137,6 +158,32 @@ def add_scores(name: str, folder: Path, data: Path) -> None:
         "Languages": by(rows, lambda row: row["language"], "language"),
         "Weakest classes": sorted(by_class, key=lambda line: line["as is"])[:15],
     }
+    save_scores(name, model, folder, scores)
+
+
+def add_maps(name: str, folder: Path, data: Path) -> None:
+    """Write into the card of a model for similarity how well it finds validation programs."""
+    model = TrainedModel.load(folder)
+    corpora = {view: Corpus.build(data, blind=view == "blind") for view in ("as is", "blind")}
+    found = {view: evaluate_retrieval(model, corpus) for view, corpus in corpora.items()}
+    rows = [
+        {
+            "candidates": title,
+            **{view: round(getattr(one, f"map_at_r{kind}"), 3) for view, one in found.items()},
+        }
+        for title, kind in (
+            ("all", ""),
+            ("of the same language", "_within"),
+            ("of other languages", "_across"),
+        )
+    ]
+    save_scores(name, model, folder, {"MAP@R on validation data": rows})
+
+
+def save_scores(
+    name: str, model: TrainedModel, folder: Path, scores: dict[str, list[dict[str, Any]]]
+) -> None:
+    """Write scores into the card of a model."""
     card = {
         **model.card,
         "data": {

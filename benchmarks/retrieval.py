@@ -1,203 +1,259 @@
 """How well programs find others that solve the same problem, of problems that nobody has seen.
 
-    python benchmarks/retrieval.py --data DIR --json
+    python benchmarks/retrieval.py --data DIR --on problems --models similar --json
 
-``DIR`` holds ``train.jsonl.gz`` and ``val.jsonl.gz`` of POJ-104, which are taken together. Networks
-learn similarity from problems 1-64, problems 65-80 choose their best epoch, and the programs of
-81-104 look for each other, as they are and all of them blind. Beside them do so the cosine of the
-TF-IDF of tokens and of tokens with pairs of neighbours, weighed by problems 1-64, and a network
-that has learned nothing. What is told is MAP@R in per cent. With ``--validation``, 65-80 look for
-each other instead: choose by that, and score the others rarely.
+``DIR`` holds the data sets. ``problems``: what has to be fitted learns from its training part, and
+the programs of its validation part look for each other. ``poj104``: problems 1-64 and 81-104 (with
+``--validation``, 65-80), of both of its parts; score the last rarely, and never to choose by.
+
+Each program is a query among all others, as they are and all of them blind; among all, among those
+of its language, and among those of other languages. What is told is MAP@R in per cent, for
+
+- the cosine of the TF-IDF of tokens, and of tokens with pairs of neighbours;
+- a linear discriminant: TF-IDF of tree n-grams (nodes with their children, runs of leaves), the
+  largest singular vectors of that, and the linear discriminant of problems, fitted to programs as
+  they are and blind;
+- a network that has learned nothing;
+- trained models: the mean of all that are named, and their sample deviation.
 """
 
 import argparse
 import json
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from origin import origin
 
 from treecaps.data.corpus import Corpus
-from treecaps.data.sequences import Selection
-from treecaps.models.architectures import new_model
-from treecaps.models.torch_engine import TorchEngine
+from treecaps.data.sequences import Joined, Selection
+from treecaps.inputs.bags import Bags, Feature
 from treecaps.models.trained import TrainedModel
-from treecaps.models.treecaps import TreeCaps
-from treecaps.nn.memory import tune_malloc
-from treecaps.rendering.training import train
 from treecaps.syntax.tree import Tree
-from treecaps.tasks.retrieval import average_precision, map_at_r
-from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.train import TrainingProgress
+from treecaps.tasks.retrieval import maps_at_r
 
 Rows = NDArray[np.int64]
+Scores = dict[str, float]
 
-LEARN, CHOOSE, SCORE = range(1, 65), range(65, 81), range(81, 105)
-BLOCK = 512
+POJ = {"learn": range(1, 65), "choose": range(65, 81), "score": range(81, 105)}
+FEATURES: tuple[Feature, ...] = ("windows", "leaves")
+HASHES = 1 << 18
+"""How many columns the features of programs are hashed to."""
+SINGULAR = 512
+SAMPLE = 20_000
+"""How many programs singular vectors and weights of tokens are learned from at most."""
 
 
-class Programs(Sequence[Tree]):
-    """All programs of a data set."""
+class Programs:
+    """Programs with labels, as they are and blind."""
 
-    def __init__(self, data: Path, *, blind: bool) -> None:
-        names = ("train", "val")
-        self.parts = [Corpus.build(data / f"{name}.jsonl.gz", blind=blind) for name in names]
-        self.problem = np.array([int(label or 0) for part in self.parts for label in part.labels])
+    def __init__(self, parts: Sequence[Path], labels: Callable[[str], bool]) -> None:
+        seen = [Corpus.build(part) for part in parts]
+        blind = [Corpus.build(part, blind=True) for part in parts]
+        label = [name or "" for part in seen for name in part.labels]
+        if label != [name or "" for part in blind for name in part.labels]:
+            raise SystemExit("some programs cannot be made blind: the two sides would not match")
+        rows = np.flatnonzero([labels(one) for one in label])
+        self.views = {
+            "as is": Selection(Joined(seen), rows),
+            "blind": Selection(Joined(blind), rows),
+        }
+        self.label = np.unique(np.array(label)[rows], return_inverse=True)[1]
+        language = [name for part in seen for name in part.languages]
+        self.language = np.unique(np.array(language)[rows], return_inverse=True)[1]
 
     def __len__(self) -> int:
-        return len(self.problem)
-
-    def __getitem__(self, index: Any) -> Any:
-        first, second = self.parts
-        return first[index] if index < len(first) else second[index - len(first)]
-
-    def texts(self, rows: Rows) -> list[str]:
-        """Return the code of some programs."""
-        return [self[row].text.decode("utf-8", "replace") for row in rows.tolist()]
+        return len(self.label)
 
 
-def parse_options() -> Any:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--data", required=True, type=Path)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--ensemble", type=int, default=1)
-    parser.add_argument("--programs", type=int, help="of each problem; all by default")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--validation", action="store_true", help="score problems 65-80")
-    parser.add_argument("--out", type=Path, help="keep the models here")
-    parser.add_argument("--json", action="store_true")
-    return parser.parse_args()
+class Sparse:
+    """A sparse matrix whose products are dense, for ``maps_at_r``."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+
+    def __getitem__(self, rows: Rows) -> "Sparse":
+        return Sparse(self.matrix[rows])
+
+    @property
+    def T(self) -> "Sparse":  # noqa: D102, N802
+        return Sparse(self.matrix.T)
+
+    def __matmul__(self, other: "Sparse") -> NDArray[np.float32]:
+        found: NDArray[np.float32] = (self.matrix @ other.matrix).toarray()
+        return found
 
 
 def main() -> None:
-    options = parse_options()
-    torch.set_num_threads(1)
-    tune_malloc()
-    seen, blind = (Programs(options.data, blind=blind) for blind in (False, True))
-    if not np.array_equal(seen.problem, blind.problem):
-        raise SystemExit("some programs cannot be made blind: the two sides would not match")
-    learn, choose, score = (
-        choose_rows(seen.problem, problems, options.programs) for problems in (LEARN, CHOOSE, SCORE)
-    )
-    asked = choose if options.validation else score
-    label = np.unique(seen.problem[asked], return_inverse=True)[1]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--data", required=True, type=Path)
+    parser.add_argument("--on", choices=("problems", "poj104"), default="problems")
+    parser.add_argument("--models", nargs="*", default=[], help="trained models")
+    parser.add_argument("--validation", action="store_true", help="score problems 65-80 of poj104")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    learn, asked = load(options.data, options.on, options.validation)
 
-    def both(measure: Callable[..., float], *what: Any) -> dict[str, float]:
-        return {
-            name: round(100 * measure(programs, asked, label, *what), 2)
-            for name, programs in (("as is", seen), ("blind", blind))
-        }
+    def score(name: str, vectors: Callable[[Sequence[Tree]], Any]) -> Scores:
+        found = {}
+        for view, trees in asked.views.items():
+            for kind, value in maps_at_r(vectors(trees), asked.label, asked.language).items():
+                if value is not None:
+                    place = kind.removeprefix("map_at_r").removeprefix("_") or "all"
+                    found[f"{place}, {view}"] = round(100 * value, 2)
+        print(name, found, file=sys.stderr, flush=True)
+        return found
 
-    rows = {
-        name: both(score_tokens, learn, most)
-        for name, most in (("TF-IDF of tokens", 1), ("TF-IDF of tokens and pairs", 2))
-    }
+    rows: dict[str, Scores] = {}
+    for name, most in (("TF-IDF of tokens", 1), ("TF-IDF of tokens and pairs", 2)):
+        rows[name] = score(name, fit_tokens(learn, most))
+    rows["linear discriminant"] = score("linear discriminant", fit_discriminant(learn))
     trained = []
-    seconds, epochs = [], []
-    for seed in range(options.seeds):
-        begun = time.perf_counter()
-        model = train_model(seen, learn, choose, seed, options)
-        seconds.append(round(time.perf_counter() - begun))
-        epochs.append(model.card["members"][0]["best_epoch"])
-        if not seed:
-            rows["untrained"] = both(score_model, forget(model))
-        trained.append(both(score_model, model))
-        print(f"seed {seed}: {trained[-1]}", file=sys.stderr, flush=True)
-    rows["trained for similarity"] = {
-        name: round(mean(one[name] for one in trained), 2) for name in ("as is", "blind")
-    }
+    for number, name in enumerate(options.models):
+        model = TrainedModel.load(name) if Path(name).exists() else bundled(name)
+        if not number:
+            rows["untrained"] = score("untrained", embed(forget(model)))
+        trained.append(score(str(name), embed(model)))
+    if trained:
+        rows["trained for similarity"] = {
+            place: round(mean(one[place] for one in trained), 2) for place in trained[0]
+        }
     result = {
-        "programs": {"learned": len(learn), "chosen by": len(choose), "scored": len(asked)},
-        "problems": f"{min(seen.problem[asked])}-{max(seen.problem[asked])}",
+        "data": options.on,
+        "programs": {"learned": len(learn), "scored": len(asked)},
+        "problems": int(asked.label.max()) + 1,
+        "languages": int(asked.language.max()) + 1,
         "map_at_r": rows,
-        "seeds": trained,
-        "best_epochs": epochs,
-        "training_seconds": seconds,
+        "models": trained,
+        **({"deviation": deviations(trained)} if len(trained) > 1 else {}),
         **origin(),
     }
     if options.json:
         print(json.dumps(result, indent=1))
-        return
-    print("| MAP@R | as is | blind |\n| --- | --- | --- |")
-    for name, row in rows.items():
-        print(f"| {name} | {row['as is']:.1f} | {row['blind']:.1f} |")
 
 
-def choose_rows(problem: Rows, problems: range, most: int | None) -> Rows:
-    """Return the programs of some problems, or some of each."""
-    chance = np.random.default_rng(0)
-    every = [chance.permutation(np.flatnonzero(problem == one))[:most] for one in problems]
-    return np.concatenate(every)
+def load(data: Path, name: str, validation: bool) -> tuple[Programs, Programs]:
+    """Return the programs to learn from, and those that are scored."""
+    parts = [data / name / f"{part}.jsonl.gz" for part in ("train", "val")]
+    if name == "problems":
+        first, second = (Programs([part], bool) for part in parts)
+        return first, second
+
+    def among(problems: range) -> Programs:
+        return Programs(parts, lambda label: label.isdigit() and int(label) in problems)
+
+    return among(POJ["learn"]), among(POJ["choose" if validation else "score"])
 
 
-def train_model(
-    programs: Programs, learn: Rows, choose: Rows, seed: int, options: Any
-) -> TrainedModel:
-    """Train for similarity on some programs, with the best epoch by others."""
+def sample(programs: Programs) -> Rows:
+    """Return some programs, the same each time."""
+    rows = np.random.default_rng(0).permutation(len(programs))[:SAMPLE]
+    return np.sort(rows)
 
-    def labels(rows: Rows) -> list[str | None]:
-        return [str(problem) for problem in programs.problem[rows]]
 
-    def tell(progress: TrainingProgress) -> None:
-        if sys.stderr.isatty():
-            print(f"\r{progress.share:.0%}, loss {progress.loss:.3f}", end="", file=sys.stderr)
+def fit_tokens(learn: Programs, most: int) -> Callable[[Sequence[Tree]], Any]:
+    """Return the TF-IDF of tokens and of so many of them in a row, weighed by some programs."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
-    return train(
-        Selection(programs, learn),
-        labels(learn),
-        val=(Selection(programs, choose), labels(choose)),
-        preset=apply_settings(get_preset("default", task="similarity"), options.set),
-        seed=seed,
-        ensemble=options.ensemble,
-        folder=options.out / str(seed) if options.out else None,
-        on_step=tell,
-        on_epoch=lambda _, figures: print(figures, file=sys.stderr, flush=True),
-    )
+    def texts(trees: Sequence[Tree]) -> list[str]:
+        return [tree.text.decode("utf-8", "replace") for tree in trees]
+
+    weigh = TfidfVectorizer(
+        token_pattern=r"\w+|[^\w\s]", ngram_range=(1, most), sublinear_tf=True, lowercase=False
+    ).fit(texts(Selection(learn.views["as is"], sample(learn))))
+    return lambda trees: Sparse(weigh.transform(texts(trees)).astype(np.float32))
+
+
+def fit_discriminant(learn: Programs) -> Callable[[Sequence[Tree]], Any]:
+    """Return the linear discriminant of problems, of the TF-IDF of tree n-grams."""
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    from sklearn.feature_extraction.text import TfidfTransformer
+    from sklearn.preprocessing import normalize
+
+    chosen = sample(learn)
+    counts = [count(Selection(view, chosen)) for view in learn.views.values()]
+    weigh = TfidfTransformer(sublinear_tf=True).fit(stack(counts))
+    reduce = TruncatedSVD(SINGULAR, random_state=0, n_iter=3)
+    reduce.fit(stack([weigh.transform(one) for one in counts]))
+
+    def project(trees: Sequence[Tree]) -> NDArray[np.float32]:
+        rows = np.array_split(np.arange(len(trees)), len(trees) // 4096 + 1)
+        parts = [reduce.transform(weigh.transform(count(Selection(trees, one)))) for one in rows]
+        found: NDArray[np.float32] = normalize(np.concatenate(parts)).astype(np.float32)
+        return found
+
+    known = np.concatenate([project(view) for view in learn.views.values()])
+    separate = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.1)
+    separate.fit(known, np.tile(learn.label, len(learn.views)))
+    return lambda trees: normalize(separate.transform(project(trees))).astype(np.float32)
+
+
+def stack(matrices: Sequence[Any]) -> Any:
+    from scipy.sparse import vstack
+
+    return vstack(matrices, format="csr")
+
+
+def count(trees: Sequence[Tree]) -> Any:
+    """Return how often each program has each feature, ``[B, HASHES]``, sparse."""
+    from scipy.sparse import csr_matrix
+
+    found = None
+    for feature in FEATURES:
+        bags = Bags.from_trees(trees, feature)
+        columns = (bags.feature % HASHES).astype(np.int32)
+        shape = (len(bags), HASHES)
+        one = csr_matrix((bags.count.astype(np.float32), columns, bags.offsets), shape=shape)
+        one.sum_duplicates()
+        found = one if found is None else found + one
+    return found
+
+
+def bundled(name: str) -> TrainedModel:
+    from treecaps.models.bundled import find_model
+
+    return TrainedModel.load(find_model(name))
+
+
+def embed(model: TrainedModel) -> Callable[[Sequence[Tree]], Any]:
+    """Return the embeddings of a model."""
+
+    def vectors(trees: Sequence[Tree]) -> NDArray[np.float32]:
+        rows = np.array_split(np.arange(len(trees)), len(trees) // 2048 + 1)
+        return np.concatenate(
+            [model.engine.embed(model.read_trees(Selection(trees, one))) for one in rows]
+        )
+
+    return vectors
 
 
 def forget(model: TrainedModel) -> TrainedModel:
     """Return a model with a network like another's first, that has learned nothing but features."""
+    import torch
+
+    from treecaps.models.architectures import new_model
+    from treecaps.models.torch_engine import TorchEngine
+    from treecaps.models.treecaps import TreeCaps
+
     known, learned = model.vocabulary, model.members[0]
     torch.manual_seed(0)
-    network = new_model(model.config, len(known), 0, len(known.tokens))
+    outputs = model.engine.outputs if hasattr(model.engine, "outputs") else 0
+    network = new_model(model.config, len(known), outputs, len(known.tokens))
     assert isinstance(network, TreeCaps)
     assert isinstance(learned, TreeCaps)
     if network.tokens and learned.tokens:
         network.tokens.known.copy_(learned.tokens.known)
-    return TrainedModel(TorchEngine([network], [1.0], 0), known, ())
+    return TrainedModel(TorchEngine([network], [1.0], outputs), known, ())
 
 
-def score_model(programs: Programs, rows: Rows, label: Rows, model: TrainedModel) -> float:
-    """Return MAP@R of a model's vectors."""
-    vectors = model.engine.embed(model.read_trees(Selection(programs, rows)))
-    found = map_at_r(vectors, label)
-    assert found is not None
-    return found
-
-
-def score_tokens(programs: Programs, rows: Rows, label: Rows, learn: Rows, most: int) -> float:
-    """Return MAP@R of the TF-IDF of tokens, and of so many of them in a row."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    weigh = TfidfVectorizer(
-        token_pattern=r"\w+|[^\w\s]", ngram_range=(1, most), sublinear_tf=True, lowercase=False
-    ).fit(programs.texts(learn))
-    vectors = weigh.transform(programs.texts(rows)).astype(np.float32)
-    found = []
-    others = np.bincount(label)[label] - 1
-    for begin in range(0, len(rows), BLOCK):
-        part = np.arange(begin, min(begin + BLOCK, len(rows)))
-        alike = (vectors[begin : begin + BLOCK] @ vectors.T).toarray()
-        alike[np.arange(len(part)), part] = -np.inf  # a program does not find itself
-        found.append(average_precision(alike, label[part], label, others[part]))
-    return float(np.concatenate(found).mean())
+def deviations(trained: list[Scores]) -> Scores:
+    """Return the sample deviation of models."""
+    return {place: round(stdev(one[place] for one in trained), 2) for place in trained[0]}
 
 
 if __name__ == "__main__":

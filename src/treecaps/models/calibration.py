@@ -1,4 +1,4 @@
-"""``Calibration``: from the lengths of code capsules to probabilities, and to "unknown"."""
+"""``Calibration``: from lengths of capsules, or similarities, to probabilities; and "unknown"."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,8 @@ _COLDEST, _HOTTEST = 1e-6, 1e6
 class Calibration:
     """How lengths become probabilities, and how long a capsule must be to be believed.
 
-    As they come, lengths make a softmax that is nearly flat and says little.
+    As they come, lengths make a softmax that is nearly flat and says little. For models that are
+    trained for similarity, this is about the similarity of two programs instead.
 
     Args:
         temperature: What lengths are divided by before the softmax; 1 is the paper's.
@@ -31,6 +32,15 @@ class Calibration:
         logits = lengths / self.temperature
         shares = np.exp(logits - logits.max(1, keepdims=True, initial=-np.inf))
         found: NDArray[np.float32] = (shares / shares.sum(1, keepdims=True)).astype(np.float32)
+        return found
+
+    def same(self, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the probability that programs of some similarity are of one class.
+
+        This is for models trained for similarity: half of the pairs at the threshold are.
+        """
+        logits = (np.asarray(similarity) - self.threshold) / self.temperature
+        found: NDArray[np.float32] = np.exp(-np.logaddexp(0, -logits)).astype(np.float32)
         return found
 
     @classmethod

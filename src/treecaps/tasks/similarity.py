@@ -1,7 +1,7 @@
 """Similarity: embeddings of programs that are near where classes agree."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from treecaps.errors import UsageError
@@ -130,10 +130,15 @@ class Similarity(Task):
     def finish(
         self, model: "TrainedModel", examples: Examples
     ) -> "tuple[TrainedModel, dict[str, float]]":
-        """Return MAP@R of the networks together."""
+        """Calibrate how probable it is that two are of one class; return MAP@R of all networks."""
+        from treecaps.tasks.calibrate import calibrate_pairs
+
         if not len(examples):
             return model, {}
-        found = _validation_maps(model.engine.embed(examples.inputs), examples.label)
+        vectors = model.engine.embed(examples.inputs)
+        views = vectors.reshape(-1, len(examples), vectors.shape[1])
+        model = replace(model, calibration=calibrate_pairs(views, examples.label))
+        found = _validation_maps(vectors, examples.label)
         return model, {
             name.replace("val_", "validation_", 1): value
             for name, value in found.items()
