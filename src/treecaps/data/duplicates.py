@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from treecaps.data.corpus import Corpus
 from treecaps.hashing import hash_64
+from treecaps.syntax.node_hashes import BASE, Hashes, hash_kinds, hash_texts, mix
 from treecaps.syntax.tree import Tree
 
 NEAR = 0.8
 """The similarity from which on programs count as near copies."""
 
-Hashes = NDArray[np.uint64]
 Group = list[int]
 Step = Callable[[float], None]
 
@@ -31,8 +31,6 @@ _MARGIN = 0.2  # an estimate from 64 hashes strays this far once in 30,000 times
 
 _random = np.random.default_rng(20191213)
 _MULTIPLIERS = _random.integers(0, 2**63, _BANDS * _ROWS, np.uint64) * np.uint64(2) + np.uint64(1)
-_BASE = np.uint64(0x9E3779B97F4A7C15)
-_BASE_INVERSE = np.uint64(pow(int(_BASE), -1, 2**64))
 
 
 @dataclass(frozen=True)
@@ -98,39 +96,13 @@ def similarity(one: Tree, other: Tree) -> float:
 
 
 def _shingles(tree: Tree) -> Hashes:
-    data = np.frombuffer(tree.text, np.uint8).astype(np.uint64) + np.uint64(1)
-    powers, inverses = _powers(1 << max(10, len(data).bit_length()))
-    sums = np.zeros(len(data) + 1, np.uint64)
-    np.cumsum(data * powers[: len(data)], out=sums[1:])
-    # The difference of two sums is the text between them, moved to where it stands.
-    tokens = (sums[tree.end] - sums[tree.start]) * inverses[tree.start]
+    tokens = hash_texts(tree)
     tokens[tree.child_count > 0] = 0
-    nodes = _mix(_kind_hashes(tree.kinds)[tree.kind] + tokens * np.uint64(31))
+    nodes = mix(hash_kinds(tree.kinds)[tree.kind] + tokens * np.uint64(31))
     runs = nodes.copy()
     for ahead in range(1, min(_RUN, len(nodes))):
-        runs[:-ahead] += nodes[ahead:] * powers[ahead]
-    return _mix(runs)
-
-
-@lru_cache(maxsize=2)
-def _powers(size: int) -> tuple[Hashes, Hashes]:
-    def geometric(base: np.uint64) -> Hashes:
-        factors = np.full(size, base)
-        factors[0] = 1
-        return np.cumprod(factors, dtype=np.uint64)
-
-    return geometric(_BASE), geometric(_BASE_INVERSE)
-
-
-@lru_cache(maxsize=256)
-def _kind_hashes(kinds: tuple[str, ...]) -> Hashes:
-    return np.array([hash_64(name.encode()) for name in kinds], np.uint64)
-
-
-def _mix(values: Hashes) -> Hashes:
-    values = (values ^ (values >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed: Hashes = values ^ (values >> np.uint64(29))
-    return mixed
+        runs[:-ahead] += nodes[ahead:] * np.uint64(pow(int(BASE), ahead, 2**64))
+    return mix(runs)
 
 
 def _signature(hashes: Hashes) -> NDArray[np.uint32]:
@@ -159,7 +131,7 @@ class _Sketches:
         for number in range(size):
             tree = self._tree(number)
             self.texts[number] = hash_64(tree.text)
-            shape = _kind_hashes(tree.kinds)[tree.kind].tobytes() + tree.parent.tobytes()
+            shape = hash_kinds(tree.kinds)[tree.kind].tobytes() + tree.parent.tobytes()
             self.trees[number] = hash_64(shape)
             self._signatures[number] = _signature(_shingles(tree))
             if step and number % 100 == 0:
@@ -186,7 +158,7 @@ class _Sketches:
             rows = self._signatures[:, band * _ROWS : (band + 1) * _ROWS].astype(np.uint64)
             keys = np.zeros(size, np.uint64)
             for row in rows.T:
-                keys = _mix(keys * _BASE + row)
+                keys = mix(keys * BASE + row)
             order = np.argsort(keys, kind="stable")
             first = np.searchsorted(keys[order], keys[order], side="left")
             # Each program is compared with the first few of its bucket, not with all.
