@@ -1,14 +1,15 @@
 """Functions that are alike, also across languages."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from treecaps.errors import UsageError
-from treecaps.search.index import Index, Match
+from treecaps.search.index import Index, Match, Vectors
 
 THRESHOLD = 0.95
 MIN_LINES = 5
@@ -24,15 +25,18 @@ class Group:
     Args:
         similarity: Each is at least this like another of the group.
         members: The functions; the similarity of each is that to the nearest of the others.
+        copied: The least share that each has in common with another; ``None`` if not looked at.
     """
 
     similarity: float
     members: tuple[Match, ...]
+    copied: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         members = [member.to_dict() for member in self.members]
-        return {"similarity": round(self.similarity, 4), "members": members}
+        copied = {} if self.copied is None else {"copied": round(self.copied, 4)}
+        return {**copied, "similarity": round(self.similarity, 4), "members": members}
 
 
 def find_clones(
@@ -53,8 +57,7 @@ def find_clones(
         min_lines: Shorter functions are left out: many of them are alike by chance.
         step: Called with the share done.
     """
-    if not 0 < threshold <= 1:
-        raise UsageError(f"the threshold must be above 0 and at most 1, not {threshold:g}")
+    check_threshold(threshold)
     chosen = np.array(
         [
             number
@@ -63,30 +66,55 @@ def find_clones(
         ],
         np.int64,
     )
-    # Vectors on disk are rounded, so that a product of equals may fall short of 1.
-    threshold = min(threshold, 1 - 1e-3)
     vectors = index.vectors[chosen]
-    group = np.arange(len(chosen))
+    joined = Joined(len(chosen))
     nearest = np.array([float(len(index.rows[row].paths) > 1) for row in chosen.tolist()])
-    for begin in range(0, len(chosen), _BLOCK):
-        if step:
-            step(begin / len(chosen))
-        likeness = vectors[begin : begin + _BLOCK] @ vectors[begin:].T
-        for row in range(len(likeness)):
-            number, others = begin + row, likeness[row, row + 1 :]
-            alike = np.flatnonzero(others >= threshold)
-            if len(alike):
-                nearest[number] = max(nearest[number], others[alike].max())
-                alike, values = alike + number + 1, others[alike]
-                nearest[alike] = np.maximum(nearest[alike], values)
-                joined = np.unique(group[[number, *alike.tolist()]])
-                if len(joined) > 1:
-                    group[np.isin(group, joined)] = joined[0]
+    for number, alike, values in link_alike(vectors, threshold, step=step):
+        nearest[number] = max(nearest[number], values.max())
+        nearest[alike] = np.maximum(nearest[alike], values)
+        joined.join(number, alike)
+    group = joined.group
     members: defaultdict[int, list[Match]] = defaultdict(list)
     for number in np.flatnonzero(nearest).tolist():
         members[int(group[number])] += index.matches(int(chosen[number]), float(nearest[number]))
     found = [_group(some) for some in members.values()]
     return sorted(found, key=lambda one: (-one.similarity, one.members[0].path))
+
+
+def check_threshold(threshold: float) -> None:
+    """Raise ``UsageError`` unless a threshold can be one."""
+    if not 0 < threshold <= 1:
+        raise UsageError(f"the threshold must be above 0 and at most 1, not {threshold:g}")
+
+
+def link_alike(
+    vectors: Vectors, threshold: float, *, step: Callable[[float], None] | None = None
+) -> Iterator[tuple[int, NDArray[np.int64], Vectors]]:
+    """Yield of each vector which later ones are alike, and their products, if there are any."""
+    # Vectors on disk are rounded, so that a product of equals may fall short of 1.
+    threshold = min(threshold, 1 - 1e-3)
+    for begin in range(0, len(vectors), _BLOCK):
+        if step:
+            step(begin / len(vectors))
+        likeness = vectors[begin : begin + _BLOCK] @ vectors[begin:].T
+        for row in range(len(likeness)):
+            number, others = begin + row, likeness[row, row + 1 :]
+            alike = np.flatnonzero(others >= threshold)
+            if len(alike):
+                yield number, alike + number + 1, others[alike]
+
+
+class Joined:
+    """Numbers that are joined into groups: ``group`` has the group of each."""
+
+    def __init__(self, size: int) -> None:
+        self.group = np.arange(size)
+
+    def join(self, one: int, others: NDArray[np.int64]) -> None:
+        """Put numbers, and all that are joined with them, into one group."""
+        joined = np.unique(self.group[[one, *others.tolist()]])
+        if len(joined) > 1:
+            self.group[np.isin(self.group, joined)] = joined[0]
 
 
 def _group(members: list[Match]) -> Group:

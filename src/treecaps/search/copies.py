@@ -79,33 +79,34 @@ class Copies:
 
     Args:
         works: The collection. It says which pieces are common.
-        template: Works that everybody was given: their pieces do not count, as often as they occur
-            there.
+        template: Works that everybody was given. Their pieces do not count, as often as one of them
+            has them. A work of which nothing is left shares nothing.
     """
 
     def __init__(self, works: Sequence[Work], template: Sequence[Work] = ()) -> None:
-        given = numbered(np.concatenate([work.pieces for work in template])) if template else None
-        self._keys = [work.key for work in works]
+        none = [np.zeros(0, np.uint64)]
+        given = np.concatenate(none + [numbered(work.pieces) for work in template])
         known: dict[str, int] = {}
+        keys = [work.key for work in works]
         # Works that are the same are compared once, and do not make their pieces common.
-        self._same = np.array([known.setdefault(key, len(known)) for key in self._keys], np.int64)
+        self._same = np.array([known.setdefault(key, len(known)) for key in keys], np.int64)
         _, first = np.unique(self._same, return_index=True)
         sets = []
         for number in first.tolist():
             pieces = numbered(works[number].pieces)
-            sets.append(pieces if given is None else pieces[~np.isin(pieces, given)])
+            sets.append(pieces[~np.isin(pieces, given)] if len(given) else pieces)
         sizes = [len(pieces) for pieces in sets]
         self._begin = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        every = np.concatenate([*sets, np.zeros(0, np.uint64)])
+        every = np.concatenate(none + sets)
         _, self._piece, self._count = np.unique(every, return_inverse=True, return_counts=True)
         size = max(len(sets), 1)
         self._weight = np.log(size / np.maximum(self._count - 1, 1)) + _FLOOR
-        sums = np.concatenate([[0.0], np.cumsum(self._weight[self._piece])])
-        self._total = sums[self._begin[1:]] - sums[self._begin[:-1]]
-        rare = self._weight * (self._count <= _RARE)
-        sums = np.concatenate([[0.0], np.cumsum(rare[self._piece])])
-        self._common = self._total - (sums[self._begin[1:]] - sums[self._begin[:-1]])
         owner = np.repeat(np.arange(len(sets)), sizes)
+        weight = self._weight[self._piece]
+        common = weight * (self._count[self._piece] > _RARE)
+        self._total = np.bincount(owner, weight, len(sets))
+        self._common = np.bincount(owner, common, len(sets))
+        self._scratch = np.zeros(len(self._weight))
         self._owners = owner[np.argsort(self._piece, kind="stable")]
         self._owners_begin = np.concatenate([[0], np.cumsum(self._count)])
 
@@ -119,7 +120,7 @@ class Copies:
         """
         one, other = int(self._same[left]), int(self._same[right])
         if one == other:
-            return 1.0
+            return self._with_itself(one)
         shared = self._shared_by(one, np.array([other]))
         return float(_divide(shared, np.minimum(self._total[[other]], self._total[one]))[0])
 
@@ -142,7 +143,8 @@ class Copies:
                 step(number / len(self))
             one = int(self._same[number])
             others, shares = self._row(one, threshold)
-            found = [Pair(number, other, 1.0) for other in members[one]]
+            itself = self._with_itself(one)
+            found = [Pair(number, other, itself) for other in members[one] if itself >= threshold]
             for other, share in zip(others.tolist(), shares.tolist(), strict=True):
                 found += [Pair(number, member, share) for member in members[other]]
             first = number + 1 if new is None else new
@@ -158,12 +160,35 @@ class Copies:
             if step:
                 step(number / len(self))
             if first[same] < number:
-                yield Pair(int(first[same]), number, 1.0)
+                if self._with_itself(same) >= threshold:
+                    yield Pair(int(first[same]), number, 1.0)
                 continue
             others, shares = self._row(same, threshold)
             for other, share in zip(others.tolist(), shares.tolist(), strict=True):
                 if other > same:
                     yield Pair(number, int(first[other]), share)
+
+    def nearest(self, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return of each of some works the largest share with another of them."""
+        distinct, which, count = np.unique(
+            self._same[numbers], return_inverse=True, return_counts=True
+        )
+        best = np.zeros(len(distinct))
+        for place, one in enumerate(distinct.tolist()):
+            if count[place] > 1:
+                best[place] = self._with_itself(one)
+            elif len(distinct) > 1:
+                others = np.delete(distinct, place)
+                least = np.minimum(self._total[others], self._total[one])
+                best[place] = _divide(self._shared_by(one, others), least).max()
+        return best[which]
+
+    def is_empty(self, number: int) -> bool:
+        """Whether nothing is left of a work without the template."""
+        return not self._total[self._same[number]]
+
+    def _with_itself(self, one: int) -> float:
+        return 1.0 if self._total[one] else 0.0
 
     def _row(self, one: int, threshold: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return which different works share enough with one, and their shares."""
@@ -191,12 +216,13 @@ class Copies:
 
     def _shared_by(self, one: int, others: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the weight that some works have of the pieces of one, by looking at theirs."""
-        mine = np.zeros(len(self._weight))
-        pieces = self._pieces(one)
+        mine, pieces = self._scratch, self._pieces(one)
         mine[pieces] = self._weight[pieces]
         begin, end = self._begin[others], self._begin[others + 1]
         owner = np.repeat(np.arange(len(others)), end - begin)
-        return np.bincount(owner, mine[self._piece[_ranges(begin, end)]], len(others))
+        shared = np.bincount(owner, mine[self._piece[_ranges(begin, end)]], len(others))
+        mine[pieces] = 0
+        return shared
 
     def _pieces(self, one: int) -> NDArray[np.int64]:
         pieces: NDArray[np.int64] = self._piece[self._begin[one] : self._begin[one + 1]]

@@ -36,6 +36,7 @@ class Match:
         last_line: Its last line.
         language: Its language.
         similarity: The product of both vectors: 1 for the same code, about 0 for unlike.
+        copied: The share of the smaller one that both have; ``None`` if it was not looked at.
     """
 
     path: str
@@ -44,11 +45,15 @@ class Match:
     last_line: int | None
     language: str
     similarity: float
+    copied: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        values = {**vars(self), "similarity": round(self.similarity, 4)}
-        return {name: value for name, value in values.items() if value is not None}
+        rounded = {
+            name: round(value, 4) if isinstance(value, float) else value
+            for name, value in vars(self).items()
+        }
+        return {name: value for name, value in rounded.items() if value is not None}
 
 
 class Row(NamedTuple):

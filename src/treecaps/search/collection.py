@@ -1,0 +1,172 @@
+"""Programs of a folder compared by both measures: copied, and alike."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from treecaps.search.clones import THRESHOLD, Group, Joined, check_threshold, link_alike
+from treecaps.search.copies import Copies, Work
+from treecaps.search.index import Match
+from treecaps.search.units import Unit
+
+COPIED = 0.8
+"""From this share on, programs count as copied."""
+EVERY = 2000
+"""Up to so many programs, every pair can be listed."""
+
+Step = Callable[[float], None]
+"""Called now and then with the share done, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class ClonePair:
+    """Two units, and how much they have in common.
+
+    Args:
+        left: One of them.
+        right: The other.
+        copied: The share of the smaller one that both have.
+        similarity: The product of their vectors.
+    """
+
+    left: Unit
+    right: Unit
+    copied: float
+    similarity: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        functions = {"left_function": self.left.function, "right_function": self.right.function}
+        return {
+            "left": self.left.name,
+            "right": self.right.name,
+            **{name: value for name, value in functions.items() if value is not None},
+            "copied": round(self.copied, 4),
+            "similarity": round(self.similarity, 4),
+        }
+
+
+class Collection:
+    """Units that are compared with each other, or with older ones.
+
+    Args:
+        units: What is compared.
+        old: If there are any, units are compared with these only.
+        template: What everybody was given, which does not count. Units of which nothing is left
+            are like no other.
+    """
+
+    def __init__(
+        self, units: Sequence[Unit], old: Sequence[Unit] = (), template: Sequence[Work] = ()
+    ) -> None:
+        self.units = [*units, *old]
+        self._new = len(units) if old else None
+        self._copies = Copies([unit.work for unit in self.units], template)
+        self._vectors = np.stack([unit.vector for unit in self.units] or [np.zeros(1, np.float32)])
+        empty = [self._copies.is_empty(number) for number in range(len(self.units))]
+        self._vectors[: len(empty)][empty] = 0
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def groups(
+        self, threshold: float = THRESHOLD, copied: float = COPIED, *, step: Step | None = None
+    ) -> list[Group]:
+        """Return the groups of what is copied or alike, most copied first.
+
+        Args:
+            threshold: From which product of vectors on two are alike.
+            copied: From which share on two are copied.
+            step: Called with the share done.
+        """
+        check_threshold(threshold)
+        check_threshold(copied)
+        joined = Joined(len(self))
+        for left, right, _ in self._copies.links(copied, step=_part(step, 0)):
+            joined.join(left, np.array([right]))
+        # Equal ones are in one group already, however many they are.
+        known: dict[tuple[str, bytes], int] = {}
+        for number, unit in enumerate(self.units):
+            known.setdefault((unit.work.key, self._vectors[number].tobytes()), number)
+        first = np.array(list(known.values()), np.int64)
+        for place, others, _ in link_alike(self._vectors[first], threshold, step=_part(step, 1)):
+            joined.join(int(first[place]), first[others])
+        members: defaultdict[int, list[int]] = defaultdict(list)
+        for number, group in enumerate(joined.group.tolist()):
+            members[group].append(number)
+        found = [self._group(numbers) for numbers in members.values() if len(numbers) > 1]
+        return sorted(found, key=lambda one: (-(one.copied or 0), -one.similarity, one.members[0].path))
+
+    def _group(self, numbers: list[int]) -> Group:
+        chosen = np.array(numbers)
+        copied = self._copies.nearest(chosen)
+        vectors = self._vectors[chosen]
+        members = []
+        for place, number in enumerate(numbers):
+            products = vectors @ vectors[place]
+            products[place] = -1
+            unit = self.units[number]
+            members.append(
+                Match(
+                    unit.path,
+                    unit.function,
+                    unit.line,
+                    unit.last_line,
+                    unit.language,
+                    min(float(products.max()), 1.0),
+                    float(copied[place]),
+                )
+            )
+        members.sort(key=lambda match: (match.path, match.line or 0))
+        least = min(member.similarity for member in members)
+        return Group(least, tuple(members), float(copied.min()))
+
+    def pairs(
+        self,
+        threshold: float | None = None,
+        copied: float | None = None,
+        *,
+        step: Step | None = None,
+    ) -> list[ClonePair]:
+        """Return the pairs that are copied or alike, most copied first.
+
+        Args:
+            threshold: From which product of vectors on a pair counts.
+            copied: From which share on it counts. If neither is given, every pair counts, as long
+                as there are not more than 2000 units.
+            step: Called with the share done.
+        """
+        if threshold is None and copied is None and len(self) <= EVERY:
+            found = {(left, right): share for left, right, share in self._copies.pairs(new=self._new)}
+        else:
+            threshold = THRESHOLD if threshold is None else threshold
+            copied = COPIED if copied is None else copied
+            check_threshold(threshold)
+            check_threshold(copied)
+            shares = self._copies.pairs(copied, new=self._new, step=_part(step, 0))
+            found = {(left, right): share for left, right, share in shares}
+            for left, right in self._alike(threshold, _part(step, 1)):
+                if (left, right) not in found:
+                    found[left, right] = self._copies.compare(left, right)
+        pairs = [
+            ClonePair(self.units[left], self.units[right], share, self._product(left, right))
+            for (left, right), share in found.items()
+        ]
+        return sorted(pairs, key=lambda pair: (-pair.copied, -pair.similarity, pair.left.name))
+
+    def _alike(self, threshold: float, step: Step | None) -> Iterator[tuple[int, int]]:
+        for left, others, _ in link_alike(self._vectors, threshold, step=step):
+            for right in others.tolist():
+                if self._new is None or left < self._new <= right:
+                    yield left, right
+
+    def _product(self, left: int, right: int) -> float:
+        return min(float(self._vectors[left] @ self._vectors[right]), 1.0)
+
+
+def _part(step: Step | None, place: int) -> Step | None:
+    """Return what tells the progress of the first or second half of the work."""
+    return None if step is None else lambda share: step((place + share) / 2)

@@ -1,0 +1,126 @@
+"""What of a folder is compared: functions, files, or whole submissions."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from treecaps.errors import Failure, ProgramError
+from treecaps.inference.embed import Embedder, Vectors
+from treecaps.inference.stream import stream
+from treecaps.inference.units import CodeUnit
+from treecaps.search.copies import Work
+from treecaps.syntax.program import MAX_BYTES, Program
+
+Step = Callable[[float, str], None]
+"""Called now and then with the share done, from 0 to 1, and the file that is looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """A function, a file, or the programs of a submission.
+
+    Args:
+        path: Its file or folder, from the folder on that was read.
+        function: The name of the function; ``None`` for a file or a submission.
+        line: Its first line, from 1; ``None`` for a submission.
+        last_line: Its last line.
+        language: Its language, or the most frequent one.
+        vector: ``[E]``, of length 1.
+        work: Its pieces.
+    """
+
+    path: str
+    function: str | None
+    line: int | None
+    last_line: int | None
+    language: str
+    vector: Vectors
+    work: Work
+
+    @property
+    def name(self) -> str:
+        """What tells it from others: its path, and for a function its lines."""
+        return self.path if self.function is None else f"{self.path}:{self.line}-{self.last_line}"
+
+
+def read_units(
+    folder: Path,
+    files: Sequence[str],
+    embedder: Embedder,
+    *,
+    functions: bool = True,
+    max_bytes: int = MAX_BYTES,
+    workers: int | None = None,
+    step: Step | None = None,
+) -> tuple[list[Unit], list[Failure]]:
+    """Parse and embed the programs of a folder, and take them apart.
+
+    Args:
+        folder: Where the programs are.
+        files: The programs, from the folder on.
+        embedder: What makes the vectors.
+        functions: Whether each function is a unit, or each file.
+        max_bytes: The largest file that is taken.
+        workers: How many processes there are; as many as there are cores by default.
+        step: Called while files are looked at.
+    """
+
+    def programs() -> Iterator[Program | Failure]:
+        for number, name in enumerate(files):
+            if step:
+                step(number / len(files), name)
+            try:
+                yield Program.read(folder / name, max_bytes=max_bytes).replace(id=name)
+            except ProgramError as error:
+                yield Failure(name, error.code, str(error))
+
+    answer = partial(_to_units, embedder)
+    results = stream(embedder.model, programs(), answer, functions=functions, workers=workers)
+    units, failures = [], []
+    with closing(results):
+        for one in results:
+            if isinstance(one, Failure):
+                failures += [one] if one.code != "functions" else []
+            elif one:
+                units.append(one)
+    return units, failures
+
+
+def _to_units(embedder: Embedder, found: Sequence[CodeUnit]) -> Iterator[Unit | None]:
+    """Yield what programs or functions are; nothing for what is blank."""
+    vectors = embedder.embed_trees([unit.tree for unit in found])
+    for (name, tree, function, line), vector in zip(found, vectors, strict=True):
+        text = tree.text.rstrip()
+        first = line or 1
+        last = first + text.count(b"\n")
+        work = Work.from_tree(tree)
+        yield Unit(name, function, first, last, tree.language, vector, work) if text else None
+
+
+def join_submissions(units: Sequence[Unit]) -> list[Unit]:
+    """Put the files of each direct sub-folder together; a file beside them is a unit by itself."""
+    folders: defaultdict[str, list[Unit]] = defaultdict(list)
+    for unit in units:
+        folders[Path(unit.path).parts[0]].append(unit)
+    return [_join(name, files) for name, files in sorted(folders.items())]
+
+
+def _join(name: str, files: list[Unit]) -> Unit:
+    if len(files) == 1:
+        return replace(files[0], path=name, line=None, last_line=None)
+    # A large file says more about a submission than a small one.
+    vector = np.sum([unit.vector * len(unit.work.pieces) for unit in files], axis=0)
+    return Unit(
+        path=name,
+        function=None,
+        line=None,
+        last_line=None,
+        language=Counter(unit.language for unit in files).most_common(1)[0][0],
+        vector=(vector / max(float(np.linalg.norm(vector)), 1e-12)).astype(np.float32),
+        work=Work.join([unit.work for unit in files]),
+    )
