@@ -220,7 +220,8 @@ def summarise(step: str, cases: list[Case]) -> dict[str, Any]:
     cases = [case for case in cases if case.step == step]
     row: dict[str, Any] = {"step": step}
     for system in cases[0].scores:
-        copies, honest = (np.concatenate(some) for some in zip(*(c.split(system) for c in cases)))
+        both = zip(*(case.split(system) for case in cases), strict=True)
+        copies, honest = map(np.concatenate, both)
         labels = np.repeat([1, 0], [len(copies), len(honest)])
         area = roc_auc_score(labels, np.concatenate([copies, honest]))
         row |= {"copies": len(copies), "honest": len(honest)}

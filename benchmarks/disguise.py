@@ -8,6 +8,7 @@ C# and Python. They look like what people do, not like what a compiler would acc
 import random
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 from treecaps.errors import ProgramError
 from treecaps.syntax.parse import loaded_frontend
@@ -54,10 +55,11 @@ _DECLARING = (
     "assignment",
     "lambda_parameters",
 )
-_WORDS = """alpha beta gamma delta value item total answer current index left right first last
+_LIST = """alpha beta gamma delta value item total answer current index left right first last
     temp result counter limit size number data input output queue table cell score cost best
     worst middle low high start finish next prior node edge weight level depth width line mark
-    flag state found seen used group part whole piece chunk block sum product base power""".split()
+    flag state found seen used group part whole piece chunk block sum product base power"""
+_WORDS = _LIST.split()
 
 
 class View:
@@ -193,7 +195,7 @@ def reorder(program: Program, chance: random.Random) -> Program:
     view, cuts = View(program), []
     for children in view.children:
         done = -1
-        for one, other in zip(children, children[1:], strict=False):
+        for one, other in pairwise(children):
             both_simple = view.kinds[one] in _SIMPLE and view.kinds[other] in _SIMPLE
             if one == done or not both_simple or view.margin(one) != view.margin(other):
                 continue
@@ -295,7 +297,7 @@ def _can_leave(view: View, block: int) -> bool:
         return False
     while up >= 0 and view.kinds[up] not in _FUNCTIONS:
         up = view.parent[up]
-    return up >= 0
+    return bool(up >= 0)
 
 
 def _move(view: View, function: int, block: int, name: str, names: list[str]) -> list[Cut]:
@@ -307,21 +309,25 @@ def _move(view: View, function: int, block: int, name: str, names: list[str]) ->
         body = re.sub(rf"(?m)^{inner}", margin + "    ", view.text(block))
         head = f"def {name}({', '.join(['self'] * own + given)}):\n{margin}    {body}\n\n{margin}"
         call = f"{'self.' * own}{name}({', '.join(given)})"
-        return [(view.start[function], view.start[function], head),
-                (view.start[block], view.end[block], call)]
+        return [
+            (view.start[function], view.start[function], head),
+            (view.start[block], view.end[block], call),
+        ]
     static = "static " * (view.tree.language in ("java", "c_sharp"))
     typed = ", ".join(f"int {one}" for one in names)
     head = f"{static}void {name}({typed}) {view.text(block)}\n\n"
     call = f"{{ {name}({', '.join(names)}); }}"
-    return [(view.start[function], view.start[function], head),
-            (view.start[block], view.end[block], call)]
+    return [
+        (view.start[function], view.start[function], head),
+        (view.start[block], view.end[block], call),
+    ]
 
 
 def add_unused(program: Program, chance: random.Random) -> Program:
     """Add statements that do nothing."""
     view = View(program)
     python = program.language == "python"
-    cuts = []
+    cuts: list[Cut] = []
     for node, kind in enumerate(view.kinds):
         margin = view.margin(node)
         if kind not in _SIMPLE or margin is None or chance.random() < 0.7:

@@ -98,7 +98,9 @@ class Collection:
         for number, group in enumerate(joined.group.tolist()):
             members[group].append(number)
         found = [self._group(numbers) for numbers in members.values() if len(numbers) > 1]
-        return sorted(found, key=lambda one: (-(one.copied or 0), -one.similarity, one.members[0].path))
+        return sorted(
+            found, key=lambda one: (-(one.copied or 0), -one.similarity, one.members[0].path)
+        )
 
     def _group(self, numbers: list[int]) -> Group:
         chosen = np.array(numbers)
@@ -140,7 +142,9 @@ class Collection:
             step: Called with the share done.
         """
         if threshold is None and copied is None and len(self) <= EVERY:
-            found = {(left, right): share for left, right, share in self._copies.pairs(new=self._new)}
+            found = {
+                (left, right): share for left, right, share in self._copies.pairs(new=self._new)
+            }
         else:
             threshold = THRESHOLD if threshold is None else threshold
             copied = COPIED if copied is None else copied

@@ -104,8 +104,8 @@ class Copies:
         owner = np.repeat(np.arange(len(sets)), sizes)
         weight = self._weight[self._piece]
         common = weight * (self._count[self._piece] > _RARE)
-        self._total = np.bincount(owner, weight, len(sets))
-        self._common = np.bincount(owner, common, len(sets))
+        self._total = _sum(owner, weight, len(sets))
+        self._common = _sum(owner, common, len(sets))
         self._scratch = np.zeros(len(self._weight))
         self._owners = owner[np.argsort(self._piece, kind="stable")]
         self._owners_begin = np.concatenate([[0], np.cumsum(self._count)])
@@ -212,7 +212,7 @@ class Copies:
         """Return the weight that each work has of some pieces, by looking at who has them."""
         place = _ranges(self._owners_begin[pieces], self._owners_begin[pieces + 1])
         weight = np.repeat(self._weight[pieces], self._count[pieces])
-        return np.bincount(self._owners[place], weight, len(self._total))
+        return _sum(self._owners[place], weight, len(self._total))
 
     def _shared_by(self, one: int, others: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the weight that some works have of the pieces of one, by looking at theirs."""
@@ -220,7 +220,8 @@ class Copies:
         mine[pieces] = self._weight[pieces]
         begin, end = self._begin[others], self._begin[others + 1]
         owner = np.repeat(np.arange(len(others)), end - begin)
-        shared = np.bincount(owner, mine[self._piece[_ranges(begin, end)]], len(others))
+        weight = mine[self._piece[_ranges(begin, end)]]
+        shared = _sum(owner, weight, len(others))
         mine[pieces] = 0
         return shared
 
@@ -233,6 +234,11 @@ def _divide(shared: NDArray[np.float64], least: NDArray[np.float64]) -> NDArray[
     """Return shares of works that are not the same; what has no pieces left shares nothing."""
     shares = np.divide(shared, least, out=np.zeros(len(shared)), where=least > 0)
     return np.minimum(shares, MOST)
+
+
+def _sum(owner: NDArray[np.int64], weight: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return the sum of the weights that belong to each owner."""
+    return np.bincount(owner, weight, size).astype(np.float64, copy=False)
 
 
 def numbered(pieces: Hashes) -> Hashes:
@@ -250,4 +256,5 @@ def _ranges(begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int6
     """Return the numbers of several ranges, one after the other."""
     size = end - begin
     before = np.cumsum(size) - size
-    return np.arange(size.sum()) + np.repeat(begin - before, size)
+    numbers: NDArray[np.int64] = np.arange(size.sum()) + np.repeat(begin - before, size)
+    return numbers

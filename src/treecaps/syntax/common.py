@@ -167,13 +167,14 @@ _LEFT_OUT = """
     text global_statement nonlocal_statement string_content string_fragment string_start
     string_end escape_sequence string_literal_content character_literal_content line_str_text
     interpreted_string_literal_content interpolation_brace interpolation_start
-    interpolation_quote string_literal_encoding format_specifier bang optional_chain character hash_bang_line
-    shebang"""
+    interpolation_quote string_literal_encoding format_specifier bang optional_chain character
+    hash_bang_line shebang"""
 """Kinds that are left out with all below them."""
 
+_PLAIN = """== != < <= + - * / % ** & | ^ ~ << >> and or ! += -= *= /= %= &= |= ^= <<= >>= in
+    instanceof .. ?? ?:"""
 _SIGNS = {
-    **{sign: sign for sign in """== != < <= + - * / % ** & | ^ ~ << >> and or ! += -= *= /= %= &= |=
-    ^= <<= >>= in instanceof .. ?? ?:""".split()},
+    **{sign: sign for sign in _PLAIN.split()},
     # A comparison reads the same from both sides.
     ">": "<",
     ">=": "<=",
