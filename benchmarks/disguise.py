@@ -160,7 +160,9 @@ def rename(program: Program, chance: random.Random) -> Program:
     view = View(program)
     names = declared_names(view)
     words = [f"{one}_{two}" for one in _WORDS for two in _WORDS]
-    new = dict(zip(names, chance.sample(_WORDS, len(_WORDS)) + words, strict=False))
+    taken = view.tree.text.decode()
+    words = [word for word in chance.sample(_WORDS, len(_WORDS)) + words if word not in taken]
+    new = dict(zip(names, words, strict=False))
     leaves = [node for node in view.all("identifier", "field_identifier") if view.text(node) in new]
     return view.edit([(view.start[node], view.end[node], new[view.text(node)]) for node in leaves])
 

@@ -12,13 +12,14 @@ Statements that move, loops written in another way and functions that are taken 
 these as they are.
 """
 
+import re
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from treecaps.hashing import digest
-from treecaps.syntax.common import CommonTree, below, common_kind, lone_strings, to_common
+from treecaps.hashing import digest, hash_64
+from treecaps.syntax.common import CommonTree, below, common_kind, remarks, to_common
 from treecaps.syntax.names import is_name
 from treecaps.syntax.node_hashes import Hashes, hash_kinds, hash_texts, mix
 from treecaps.syntax.tree import Ints, Tree
@@ -28,6 +29,7 @@ DEPTH = 3
 
 _SHAPE, _PATH, _WORDS = (np.uint64(seed) for seed in (0x51A9E, 0x9A74, 0x30D5))
 _STEP = np.uint64(31)
+_WORD = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*")
 _LITERALS = ("number", "string", "truth")
 _DECLARE = ("assign", "function", "class", "loop", "if", "catch", "program")
 """Common kinds whose children are names that the program declares, if they are names."""
@@ -95,15 +97,24 @@ def key_without_names(tree: Tree) -> str:
     """Return a digest that is the same for programs that differ in names and layout only.
 
     Names count by where they stand first, so both programs must have renamed them consistently.
+    Within C's macros, names do not count.
     """
-    leaf = tree.child_count == 0
+    names = np.array([is_name(kind) for kind in tree.kinds])[tree.kind]
+    up = tree.parent.clip(0)
+    # A name that is a keyword elsewhere has that keyword below it.
+    spelled = names[up] & (tree.start == tree.start[up]) & (tree.end == tree.end[up])
+    spelled[0] = False
+    leaf = (tree.child_count == 0) | np.isin(np.arange(len(tree)), tree.parent[spelled])
     text = hash_texts(tree)
-    name = np.array([is_name(kind) for kind in tree.kinds])[tree.kind] & leaf
+    name = names & leaf
     _, first, which = np.unique(text[name], return_index=True, return_inverse=True)
     text[name] = first[which]
     text[~leaf] = 0
-    root = tree.parent.clip(0)
-    kept = ~below(lone_strings(tree), root) | (tree.parent < 0)
-    parent = (np.cumsum(kept) - 1)[root]
+    opaque = np.array([kind == "preproc_arg" for kind in tree.kinds])[tree.kind]
+    for node in np.flatnonzero(opaque).tolist():
+        text[node] = hash_64(_WORD.sub(b"", tree.text[tree.start[node] : tree.end[node]]))
+    kept = ~below(remarks(tree) | spelled, up)
+    kept[0] = True
+    parent = (np.cumsum(kept) - 1)[up]
     rows = (hash_kinds(tree.kinds)[tree.kind], text, parent.astype(np.uint64))
     return digest(b"".join([tree.language.encode(), *(row[kept].tobytes() for row in rows)]))

@@ -262,10 +262,10 @@ def _of_grammar(kinds: tuple[str, ...]) -> tuple[NDArray[np.int8], Hashes, NDArr
 
 
 def to_common(tree: Tree) -> CommonTree:
-    """Return a tree in common kinds; strings that stand alone count as comments."""
+    """Return a tree in common kinds; docstrings are left out too."""
     acts, kinds, with_sign = _of_grammar(tree.kinds)
     act, kind, parent = acts[tree.kind], kinds[tree.kind], tree.parent.copy()
-    act[lone_strings(tree)] = _LEAVE_OUT
+    act[remarks(tree)] = _LEAVE_OUT
     if act[0] != _KEEP:
         act[0], kind[0] = _KEEP, common_kind("program")
     parent[0] = 0
@@ -282,12 +282,12 @@ def to_common(tree: Tree) -> CommonTree:
     return CommonTree(kind[node], up.astype(np.int32), node.astype(np.int32))
 
 
-def lone_strings(tree: Tree) -> NDArray[np.bool_]:
-    """Return of each node whether it is a statement that is a mere string, as docstrings are."""
+def remarks(tree: Tree) -> NDArray[np.bool_]:
+    """Return of each node whether it is as good as a comment: a docstring, or C#'s ``#region``."""
     kinds = np.array(tree.kinds)
     strings = np.flatnonzero((kinds == "string")[tree.kind])
     parents = tree.parent[strings[strings > 0]]
-    found = np.zeros(len(tree), bool)
+    found: NDArray[np.bool_] = np.isin(kinds, ("preproc_region", "preproc_endregion"))[tree.kind]
     found[parents[(kinds == "expression_statement")[tree.kind[parents]]]] = True
     return found
 
