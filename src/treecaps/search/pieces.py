@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treecaps.hashing import digest, hash_64
+from treecaps.syntax.blind import is_template
 from treecaps.syntax.common import CommonTree, below, common_kind, remarks, to_common
 from treecaps.syntax.names import is_name
 from treecaps.syntax.node_hashes import Hashes, hash_kinds, hash_texts, mix
@@ -97,7 +98,7 @@ def key_without_names(tree: Tree) -> str:
     """Return a digest that is the same for programs that differ in names and layout only.
 
     Names count by where they stand first, so both programs must have renamed them consistently.
-    Within C's macros, names do not count.
+    Within C's macros and Kotlin's strings, names do not count.
     """
     names = np.array([is_name(kind) for kind in tree.kinds])[tree.kind]
     up = tree.parent.clip(0)
@@ -110,11 +111,20 @@ def key_without_names(tree: Tree) -> str:
     _, first, which = np.unique(text[name], return_index=True, return_inverse=True)
     text[name] = first[which]
     text[~leaf] = 0
-    opaque = np.array([kind == "preproc_arg" for kind in tree.kinds])[tree.kind]
-    for node in np.flatnonzero(opaque).tolist():
+    for node in _find_opaque(tree):
         text[node] = hash_64(_WORD.sub(b"", tree.text[tree.start[node] : tree.end[node]]))
     kept = ~below(remarks(tree) | spelled, up)
     kept[0] = True
     parent = (np.cumsum(kept) - 1)[up]
     rows = (hash_kinds(tree.kinds)[tree.kind], text, parent.astype(np.uint64))
     return digest(b"".join([tree.language.encode(), *(row[kept].tobytes() for row in rows)]))
+
+
+def _find_opaque(tree: Tree) -> list[int]:
+    """Return the leaves that hold names which the grammar does not look into."""
+    kinds = np.array(tree.kinds)
+    macros = np.flatnonzero((kinds == "preproc_arg")[tree.kind]).tolist()
+    if tree.language != "kotlin":
+        return macros
+    strings = np.flatnonzero((kinds == "string_content")[tree.kind]).tolist()
+    return [node for node in strings if is_template(tree, node)]

@@ -134,7 +134,7 @@ def _cuts(tree: Tree) -> Iterator[tuple[int, int, bytes]]:
         elif act == _BODY:
             cut = start, end, b"pass"
         elif act == _TEMPLATE:
-            if not _is_template(tree, node):
+            if not is_template(tree, node):
                 continue
             cut = start, end, names.rename_first(text[start:end])
         elif not _is_leaf(tree, node):
@@ -228,7 +228,7 @@ def _is_leaf(tree: Tree, node: int) -> bool:
     )
 
 
-def _is_template(tree: Tree, node: int) -> bool:
+def is_template(tree: Tree, node: int) -> bool:
     """Whether text follows Kotlin's ``$``, which the grammar gives as a text of its own."""
     dollar = node - 1
     return bool(

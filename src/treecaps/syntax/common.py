@@ -31,7 +31,7 @@ _COMMON = {
         class_declaration class_definition class_specifier class struct_specifier struct_item
         struct_declaration struct_type interface_declaration interface_type enum_declaration
         enum_item enum_specifier record_declaration object_declaration trait_item
-        trait_declaration protocol_declaration impl_item union_specifier module""",
+        trait_declaration protocol_declaration impl_item union_specifier""",
     "loop": """
         for_statement while_statement do_statement for_in_statement enhanced_for_statement
         foreach_statement for_range_loop for_expression while_expression loop_expression
@@ -85,13 +85,13 @@ _COMMON = {
         string string_literal interpreted_string_literal raw_string_literal template_string
         line_string_literal multi_line_string_literal encapsed_string verbatim_string_literal
         interpolated_string_expression char_literal character_literal rune_literal heredoc
-        concatenated_string user_defined_literal regex""",
+        concatenated_string user_defined_literal regex bare_string""",
     "truth": "true false boolean_literal boolean",
     "nothing": "null none nil null_literal nil_literal undefined",
     "list": """
         list array tuple set initializer_list array_initializer initializer_expression
         array_literal array_expression tuple_expression dictionary object dictionary_literal hash
-        array_creation_expression array_creation_expression implicit_array_creation_expression
+        array_creation_expression string_array implicit_array_creation_expression
         list_comprehension generator_expression set_comprehension dictionary_comprehension
         literal_value collection_literal list_literal array_pattern""",
 }
@@ -101,7 +101,7 @@ _WRAPPERS = """
     program module translation_unit source_file compilation_unit block compound_statement
     statement_block statement_list statements declaration_list body_statement class_body
     interface_body enum_body constructor_body field_declaration_list function_body block_body
-    control_structure_body then else else_clause finally_clause finally_block
+    control_structure_body do then else else_clause finally_clause finally_block
     expression_statement declaration local_variable_declaration local_declaration_statement
     lexical_declaration variable_declaration field_declaration var_declaration const_declaration
     public_field_definition type_declaration constant_declaration multi_variable_declaration
