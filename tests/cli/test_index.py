@@ -48,7 +48,8 @@ def test_index_search_and_clones(
     done = run_here("clones", programs, "--model", model, "--threshold", "1")
     (programs / "copy.c").unlink()
     assert done.returncode == 1
-    assert "  copy.c:5-13 gcd 1.00 c\n  gcd.c:5-13 gcd 1.00 c\n" in done.stdout
+    row = "{}:5-13 gcd copied 1.00 alike 1.00 c\n"
+    assert f"  {row.format('copy.c')}  {row.format('gcd.c')}" in done.stdout
     done = run_here("clones", out, "--threshold", "1")
     assert (done.returncode, done.stdout) == (0, "")
     assert "functions are alike" in done.stderr

@@ -62,9 +62,7 @@ def check(works: list[Work], template: list[Work]) -> None:
 
 
 @settings(deadline=None)
-@given(
-    st.lists(random_works(""), min_size=1, max_size=8), st.lists(random_works("t"), max_size=2)
-)
+@given(st.lists(random_works(""), min_size=1, max_size=8), st.lists(random_works("t"), max_size=2))
 def test_shares_are_those_of_counting(works: list[Work], template: list[Work]) -> None:
     check(works, template)
 

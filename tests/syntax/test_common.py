@@ -77,8 +77,7 @@ def fast_common(tree: Tree) -> list[Nested]:
     every = {*tree.kinds, *common._COMMON, *common._SIGNS.values()}
     names = {int(common_kind(kind)): kind for kind in (*every, *OTHERS)}
     nested: list[Nested] = [
-        (names[int(kind)], int(node), [])
-        for kind, node in zip(found.kind, found.node, strict=True)
+        (names[int(kind)], int(node), []) for kind, node in zip(found.kind, found.node, strict=True)
     ]
     for number in range(1, len(nested)):
         nested[found.parent[number]][2].append(nested[number])
@@ -125,9 +124,15 @@ def outline(code: str, language: str) -> str:
     [
         ("c", "int f(int n) { int s = 0; while (s < n) { s += g(s); } return s; }"),
         ("cpp", "long f(long n) { auto s = 0L; while (n > s) s += g(s); return (s); }"),
-        ("python", "def f(n):\n    '''Say.'''\n    s = 0\n    while s < n:\n        s += g(s)\n    return s"),
+        (
+            "python",
+            "def f(n):\n    '''Say'''\n    s=0\n    while s < n: s += g(s)\n    return s",
+        ),
         ("javascript", "function f(n) { let s = 0; while (s < n) { s += g(s); } return s; }"),
-        ("typescript", "function f(n: any) { let s: number = 0; while (s < n) s += g(s); return s; }"),
+        (
+            "typescript",
+            "function f(n: any) { let s: number = 0; while (s < n) s += g(s); return s; }",
+        ),
         ("go", "func f(n int) int { s := 0\nfor s < n { s += g(s) }\nreturn s }"),
         ("rust", "fn f(n: i32) -> i32 { let mut s = 0; while s < n { s += g(s); } return s; }"),
         ("kotlin", "fun f(n: Int): Int { var s = 0\nwhile (s < n) { s += g(s) }\nreturn s }"),

@@ -9,7 +9,7 @@ import click
 from treecaps.cli.inputs import open_index
 from treecaps.cli.options import json_option, max_bytes_option, model_option, workers_option
 from treecaps.cli.output import fail, note, note_passed_over, progress, say, say_json
-from treecaps.errors import UsageError
+from treecaps.errors import ProgramError, UsageError
 
 if TYPE_CHECKING:
     from treecaps.inference.embed import Embedder
@@ -180,7 +180,12 @@ class _Reader:
         from treecaps.syntax.parse import parse_file
 
         frontend = self._embedder.model.frontend
-        trees = [parse_file(file, frontend=frontend, max_bytes=self._max_bytes) for file in files]
+        trees = []
+        for file in files:
+            try:
+                trees.append(parse_file(file, frontend=frontend, max_bytes=self._max_bytes))
+            except ProgramError as error:
+                raise UsageError(f"the template {file} cannot be used: {error}") from None
         if not trees:
             return []
         works = [Work.from_trees(trees)]

@@ -1,0 +1,146 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.inference.examples import save_small_model
+from tests.search.test_copies import COPY, HONEST, ORIGINAL
+
+C = "int f(int n)\n{\n    int s = 0;\n    while (n > 0) s += n--;\n    return s;\n}\n"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_small_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    renamed = ORIGINAL.replace("median", "mid").replace("values", "xs").replace("file", "f")
+    for name, text in {
+        "ann/main.py": ORIGINAL,
+        "bob/main.py": renamed,
+        "bob/sum.c": C,
+        "cem/start.py": COPY,
+        "dan.py": HONEST,
+        "node_modules/dan.py": HONEST,
+        "cem/test_start.py": HONEST,
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def rows(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_pairs_of_files(model: Path, work: Path, run_here: Run) -> None:
+    done = run_here("clones", work, "--model", model, "--files", "--pairs", "--json")
+    assert done.returncode == 1
+    assert "left out 2 files (1 tests, 1 in folders of other people's code)" in done.stderr
+    found = rows(done.stdout)
+    assert len(found) == 10
+    assert all(list(row) == ["left", "right", "copied", "similarity"] for row in found)
+    copied = {(row["left"], row["right"]): row["copied"] for row in found}
+    assert copied["ann/main.py", "bob/main.py"] == 1
+    assert 0.6 < copied["ann/main.py", "cem/start.py"] < 1
+    assert copied["ann/main.py", "dan.py"] < 0.3
+    done = run_here("clones", work, "--model", model, "--files", "--pairs", "--json", "--all")
+    assert len(rows(done.stdout)) == 21
+
+
+def test_submissions(model: Path, work: Path, run_here: Run) -> None:
+    command = ("clones", work, "--model", model, "--submissions")
+    found = rows(run_here(*command, "--pairs", "--json").stdout)
+    assert {row[side] for row in found for side in ("left", "right")} == {
+        "ann",
+        "bob",
+        "cem",
+        "dan.py",
+    }
+    assert found[0] == {**found[0], "left": "ann", "right": "bob", "copied": 0.99}
+    done = run_here(*command, "--copied", "0.9", "--threshold", "1")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0].startswith("2: copied 0.99 or more, alike ")
+    assert done.stdout.splitlines()[1].startswith("  ann copied 0.99 alike ")
+
+
+def test_functions_and_groups(model: Path, work: Path, run_here: Run) -> None:
+    command = ("clones", work, "--model", model, "--threshold", "1", "--copied", "1")
+    done = run_here(*command)
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("2: copied 1.00 or more, alike ")
+    assert lines[1].startswith("  ann/main.py:6-11 median copied 1.00 alike ")
+    (group,) = rows(run_here(*command, "--json").stdout)
+    assert group["copied"] == 1
+    assert group["members"][0]["function"] == "median"
+    found = rows(run_here(*command, "--json", "--pairs", "--min-lines", "3").stdout)
+    assert {(row["left"], row["left_function"]) for row in found if row["copied"] == 1} == {
+        ("ann/main.py:2-4", "read"),
+        ("ann/main.py:6-11", "median"),
+        ("bob/main.py:2-4", "read"),  # with cem's
+    }
+
+
+def test_the_template_does_not_count(
+    model: Path, work: Path, tmp_path: Path, run_here: Run
+) -> None:
+    (tmp_path / "given.py").write_text(ORIGINAL)
+    command = ("clones", work, "--model", model, "--files", "--pairs", "--json")
+    found = rows(run_here(*command, "--template", tmp_path / "given.py").stdout)
+    assert {row["copied"] for row in found if row["left"] == "ann/main.py"} == {0}
+    done = run_here(*command, "--template", tmp_path / "none.py")
+    assert done.returncode == 2
+    assert "none.py" in done.stderr
+
+
+def test_new_work_against_old(model: Path, work: Path, tmp_path: Path, run_here: Run) -> None:
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "last.py").write_text(COPY)
+    index = tmp_path / "old.index"
+    assert run_here("index", old, "--out", index, "--model", model).returncode == 0
+    for place in (old, index):
+        done = run_here("clones", work, "--model", model, "--files", "--against", place, "--json")
+        found = rows(done.stdout)
+        assert {row["right"] for row in found} == {"last.py"}
+        assert found[0] == {**found[0], "left": "cem/start.py", "copied": 1}
+        assert len(found) == 5
+
+
+def test_bad_input_is_told_and_left_out(model: Path, work: Path, run_here: Run) -> None:
+    (work / "eve").mkdir()
+    (work / "eve" / "main.py").write_bytes(bytes(100))
+    (work / "eve" / "broken.py").write_text("def f(:\n  )(" * 50)
+    done = run_here("clones", work, "--model", model, "--submissions", "--pairs", "--json")
+    assert done.returncode == 1
+    assert "eve/main.py: error: looks like a binary file" in done.stderr
+    assert len(rows(done.stdout)) >= 6
+
+
+def test_one_file_has_nothing_to_be_compared_with(
+    model: Path, tmp_path: Path, run_here: Run
+) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "a.py").write_text(ORIGINAL)
+    done = run_here("clones", tmp_path / "one", "--model", model, "--files")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "nothing to compare" in done.stderr
+
+
+def test_what_cannot_be_compared(model: Path, work: Path, tmp_path: Path, run_here: Run) -> None:
+    index = tmp_path / "work.index"
+    assert run_here("index", work, "--out", index, "--model", model).returncode == 0
+    for words, message in (
+        ((index, "--pairs"), "is an index, which has no syntax trees; name its folder"),
+        ((work, "--files", "--submissions"), "not both"),
+        ((work, "--against", tmp_path / "none"), "is no folder"),
+        ((work, "--copied", "2"), "above 0 and at most 1"),
+    ):
+        done = run_here("clones", *words, "--model", model)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert message in done.stderr

@@ -1,0 +1,136 @@
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.search.examples import PROGRAMS, embedder
+from tests.search.test_copies import COPY, HONEST, ORIGINAL
+from treecaps.errors import UsageError
+from treecaps.search import collection as module
+from treecaps.search.collection import Collection
+from treecaps.search.copies import Copies, Work
+from treecaps.search.units import Unit, join_submissions, read_units
+
+
+def read(folder: Path, *, functions: bool = True) -> list[Unit]:
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    units, failures = read_units(folder, files, embedder(), functions=functions, workers=1)
+    assert not failures
+    return units
+
+
+@pytest.fixture(scope="module")
+def units() -> list[Unit]:
+    found = read(PROGRAMS)
+    return [*found, found[3]]
+
+
+def slow_groups(units: list[Unit], threshold: float, copied: float) -> set[frozenset[int]]:
+    """Compare each with each, and join until nothing changes."""
+    copies = Copies([unit.work for unit in units])
+    groups = [{number} for number in range(len(units))]
+    for one, other in combinations(range(len(units)), 2):
+        alike = float(units[one].vector @ units[other].vector) >= threshold
+        if alike or copies.compare(one, other) >= copied:
+            first = next(group for group in groups if one in group)
+            second = next(group for group in groups if other in group)
+            if first is not second:
+                first |= second
+                groups.remove(second)
+    return {frozenset(group) for group in groups if len(group) > 1}
+
+
+@pytest.mark.parametrize(("threshold", "copied"), [(0.99, 0.35), (0.97, 0.9), (0.98, 0.5)])
+def test_groups_are_those_of_comparing_each_with_each(
+    threshold: float, copied: float, units: list[Unit]
+) -> None:
+    place = {(unit.path, unit.line): number for number, unit in enumerate(units)}
+    found = Collection(units).groups(threshold, copied)
+    groups = {frozenset(place[one.path, one.line] for one in group.members) for group in found}
+    slow = slow_groups(units, threshold, copied)
+    last = len(units) - 1  # stands twice
+    assert groups == {
+        frozenset(place[units[one].path, units[one].line] for one in group) for group in slow
+    }
+    assert any(last in group for group in slow)
+    for group in found:
+        assert group.copied == min(one.copied or 0 for one in group.members)
+        assert group.similarity == min(one.similarity for one in group.members)
+
+
+def test_every_pair_is_listed(units: list[Unit]) -> None:
+    pairs = Collection(units[:20]).pairs()
+    assert len(pairs) == 190
+    copies = Copies([unit.work for unit in units[:20]])
+    place = {unit.name: number for number, unit in enumerate(units[:20])}
+    for pair in pairs:
+        left, right = place[pair.left.name], place[pair.right.name]
+        assert pair.copied == pytest.approx(copies.compare(left, right))
+        assert pair.similarity == pytest.approx(float(pair.left.vector @ pair.right.vector))
+    assert [pair.copied for pair in pairs] == sorted((pair.copied for pair in pairs), reverse=True)
+
+
+def test_many_pairs_are_listed_above_thresholds_only(
+    units: list[Unit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = Collection(units).pairs()
+    expected = [pair for pair in every if pair.copied >= 0.4 or pair.similarity >= 0.98]
+    found = Collection(units).pairs(0.98, 0.4)
+    names = [{pair.left.name, pair.right.name} for pair in found]
+    assert 1 < len(found) < len(every)
+    assert names == [{pair.left.name, pair.right.name} for pair in expected]
+    monkeypatch.setattr(module, "EVERY", 3)
+    assert len(Collection(units).pairs()) < len(every)
+
+
+def test_new_units_are_compared_with_old_ones(units: list[Unit]) -> None:
+    pairs = Collection(units[:3], units[3:10]).pairs()
+    assert len(pairs) == 21
+    assert {pair.left.name for pair in pairs} == {unit.name for unit in units[:3]}
+    found = Collection(units[:4], units[4:]).pairs(0.99, 0.9)
+    assert [(pair.left.name, pair.right.name) for pair in found if pair.copied == 1] == [
+        (units[3].name, units[3].name)
+    ]
+
+
+def test_submissions_are_folders_and_single_files(tmp_path: Path) -> None:
+    for name, text in {
+        "a/x.py": ORIGINAL,
+        "a/y/z.py": HONEST,
+        "b/one.py": HONEST,
+        "c.py": COPY,
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    joined = join_submissions(read(tmp_path, functions=False))
+    assert [unit.name for unit in joined] == ["a", "b", "c.py"]
+    assert [np.linalg.norm(unit.vector) for unit in joined] == pytest.approx([1, 1, 1], abs=1e-5)
+    shares = {(pair.left.name, pair.right.name): pair.copied for pair in Collection(joined).pairs()}
+    assert shares["a", "b"] > 0.9
+    assert shares["a", "c.py"] > 0.7
+    assert shares["b", "c.py"] < 0.3
+
+
+def test_what_is_only_template_is_like_nothing(tmp_path: Path) -> None:
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text(ORIGINAL)
+    units = read(tmp_path, functions=False)
+    template = [Work.join([units[0].work, units[0].work])]
+    assert [len(group.members) for group in Collection(units).groups()] == [2]
+    assert Collection(units, template=template).groups() == []
+    (pair,) = Collection(units, template=template).pairs()
+    assert (pair.copied, pair.similarity) == (0, 0)
+
+
+def test_nothing_to_compare() -> None:
+    assert Collection([]).pairs() == Collection([]).groups() == []
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, float("nan")])
+def test_thresholds_that_cannot_be(value: float, units: list[Unit]) -> None:
+    for thresholds in ((value, 0.5), (0.5, value)):
+        with pytest.raises(UsageError, match="above 0 and at most 1"):
+            Collection(units).groups(*thresholds)
+        with pytest.raises(UsageError, match="above 0 and at most 1"):
+            Collection(units).pairs(*thresholds)
