@@ -209,6 +209,28 @@ def clones() -> str:
     return table((*header, "of the same class"), rows)
 
 
+def copies() -> str:
+    result = load("copies-problems")
+    systems = {"copied": "copied", "dolos": "Dolos", "tfidf": "TF-IDF", "vectors": "alike"}
+    rows = [
+        [STEPS[row["step"]], *(f"{row['area'][system]:.1f}" for system in systems)]
+        for row in result["steps"]
+    ]
+    return table(("changed", *systems.values()), rows)
+
+
+STEPS = {
+    "layout": "comments and layout",
+    "names": "names",
+    "constants": "constants",
+    "order": "order of functions and statements",
+    "expressions": "expressions and branches",
+    "loops": "loop forms",
+    "functions": "functions taken out",
+    "unused": "unused statements added",
+    "all": "all of these",
+}
+
 TABLES: dict[str, Callable[[], str]] = {
     "engine": speeds.engine,
     "engines": speeds.engines,
@@ -234,6 +256,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "explanations": explanations,
     "dependencies": dependencies,
     "clones": clones,
+    "copies": copies,
     "indexing": speeds.indexing,
 }
 

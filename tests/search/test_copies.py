@@ -57,7 +57,11 @@ def check(works: list[Work], template: list[Work]) -> None:
         assert copies.compare(left, right) == copies.compare(right, left) == pytest.approx(share)
     numbers = np.arange(0, len(works), 2)
     for number, share in zip(numbers.tolist(), copies.nearest(numbers).tolist(), strict=True):
-        others = [tuple(sorted((number, other))) for other in numbers.tolist() if other != number]
+        others = [
+            (min(number, other), max(number, other))
+            for other in numbers.tolist()
+            if other != number
+        ]
         assert share == pytest.approx(max((slow[pair] for pair in others), default=0))
 
 

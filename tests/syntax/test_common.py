@@ -13,7 +13,7 @@ from treecaps.syntax import common
 from treecaps.syntax.common import common_kind, to_common
 from treecaps.syntax.tree import Tree
 
-Nested = tuple[str, int, list["Nested"]]  # type: ignore[misc]
+Nested = tuple[str, int, list["Nested"]]
 
 OTHERS = ("name", "program", "break", "continue")
 WORDS = [

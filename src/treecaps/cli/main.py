@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "classify": "Tell which classes programs belong to.",
-    "clones": "Find functions that are alike, also across languages.",
+    "clones": "Find code that is copied or alike, also across languages.",
     "data": "Describe a data set: classes, sizes, failures, duplicates.",
     "embed": "Compute embeddings of programs.",
     "evaluate": "Score a trained model on programs whose classes are known.",
