@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -57,6 +58,18 @@ def test_groups_are_those_of_comparing_each_with_each(
     for group in found:
         assert group.copied == min(one.copied or 0 for one in group.members)
         assert group.similarity == min(one.similarity for one in group.members)
+        numbers = [place[one.path, one.line] for one in group.members]
+        for index, (one, number) in enumerate(zip(group.members, numbers, strict=True)):
+            others = numbers[:index] + numbers[index + 1 :]
+            products = [float(units[number].vector @ units[other].vector) for other in others]
+            assert one.similarity == pytest.approx(max(products), abs=1e-5)
+
+
+def test_many_equal_functions_are_one_group(units: list[Unit]) -> None:
+    many = [replace(units[0], line=number) for number in range(1, 20_001)]
+    (group,) = Collection([*many, units[40]]).groups(1, 1)
+    assert len(group.members) == 20_000
+    assert (group.copied, group.similarity) == (1, pytest.approx(1))
 
 
 def test_every_pair_is_listed(units: list[Unit]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from treecaps.search.clones import THRESHOLD, Group, Joined, check_threshold, link_alike
 from treecaps.search.copies import Copies, Work
-from treecaps.search.index import Match
+from treecaps.search.index import Match, Vectors
 from treecaps.search.units import Unit
 
 COPIED = 0.8
@@ -85,8 +85,11 @@ class Collection:
         check_threshold(threshold)
         check_threshold(copied)
         joined = Joined(len(self))
+        linked: defaultdict[int, list[int]] = defaultdict(list)
         for left, right, _ in self._copies.links(copied, step=_part(step, 0)):
-            joined.join(left, np.array([right]))
+            linked[left].append(right)
+        for left, rights in linked.items():
+            joined.join(left, np.array(rights))
         # Equal ones are in one group already, however many they are.
         known: dict[tuple[str, bytes], int] = {}
         for number, unit in enumerate(self.units):
@@ -105,23 +108,12 @@ class Collection:
     def _group(self, numbers: list[int]) -> Group:
         chosen = np.array(numbers)
         copied = self._copies.nearest(chosen)
-        vectors = self._vectors[chosen]
+        similarity = _nearest(self._vectors[chosen])
         members = []
         for place, number in enumerate(numbers):
-            products = vectors @ vectors[place]
-            products[place] = -1
             unit = self.units[number]
-            members.append(
-                Match(
-                    unit.path,
-                    unit.function,
-                    unit.line,
-                    unit.last_line,
-                    unit.language,
-                    min(float(products.max()), 1.0),
-                    float(copied[place]),
-                )
-            )
+            span = (unit.path, unit.function, unit.line, unit.last_line, unit.language)
+            members.append(Match(*span, float(similarity[place]), float(copied[place])))
         members.sort(key=lambda match: (match.path, match.line or 0))
         least = min(member.similarity for member in members)
         return Group(least, tuple(members), float(copied.min()))
@@ -169,6 +161,21 @@ class Collection:
 
     def _product(self, left: int, right: int) -> float:
         return min(float(self._vectors[left] @ self._vectors[right]), 1.0)
+
+
+def _nearest(vectors: Vectors) -> Vectors:
+    """Return of each vector the largest product with another; equal ones are looked at once."""
+    _, first, which, count = np.unique(
+        vectors, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    distinct = vectors[first]
+    best = np.zeros(len(first), np.float32)
+    for place in range(len(first)):
+        products = distinct @ distinct[place]
+        if count[place] == 1:
+            products[place] = -1
+        best[place] = min(products.max(), 1)
+    return best[which.ravel()]
 
 
 def _part(step: Step | None, place: int) -> Step | None:

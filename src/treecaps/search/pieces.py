@@ -13,6 +13,7 @@ these as they are.
 """
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from treecaps.hashing import digest, hash_64
 from treecaps.syntax.blind import is_template
-from treecaps.syntax.common import CommonTree, below, common_kind, remarks, to_common
+from treecaps.syntax.common import CommonTree, are_kind, below, common_kind, remarks, to_common
 from treecaps.syntax.names import is_name
 from treecaps.syntax.node_hashes import Hashes, hash_kinds, hash_texts, mix
 from treecaps.syntax.tree import Ints, Tree
@@ -91,7 +92,10 @@ def _with_words(tree: Tree, common: CommonTree) -> Hashes:
 
 
 def _are(kind: Hashes, names: tuple[str, ...]) -> NDArray[np.bool_]:
-    return np.isin(kind, np.array([common_kind(name) for name in names]))
+    found = np.zeros(len(kind), bool)
+    for name in names:
+        found |= kind == common_kind(name)
+    return found
 
 
 def key_without_names(tree: Tree) -> str:
@@ -100,7 +104,7 @@ def key_without_names(tree: Tree) -> str:
     Names count by where they stand first, so both programs must have renamed them consistently.
     Within C's macros and Kotlin's strings, names do not count.
     """
-    names = np.array([is_name(kind) for kind in tree.kinds])[tree.kind]
+    names = _names(tree.kinds)[tree.kind]
     up = tree.parent.clip(0)
     # A name that is a keyword elsewhere has that keyword below it.
     spelled = names[up] & (tree.start == tree.start[up]) & (tree.end == tree.end[up])
@@ -120,11 +124,15 @@ def key_without_names(tree: Tree) -> str:
     return digest(b"".join([tree.language.encode(), *(row[kept].tobytes() for row in rows)]))
 
 
+@cache
+def _names(kinds: tuple[str, ...]) -> NDArray[np.bool_]:
+    return np.array([is_name(kind) for kind in kinds], bool)
+
+
 def _find_opaque(tree: Tree) -> list[int]:
     """Return the leaves that hold names which the grammar does not look into."""
-    kinds = np.array(tree.kinds)
-    macros = np.flatnonzero((kinds == "preproc_arg")[tree.kind]).tolist()
+    macros = np.flatnonzero(are_kind(tree.kinds, "preproc_arg")[tree.kind]).tolist()
     if tree.language != "kotlin":
         return macros
-    strings = np.flatnonzero((kinds == "string_content")[tree.kind]).tolist()
+    strings = np.flatnonzero(are_kind(tree.kinds, "string_content")[tree.kind]).tolist()
     return [node for node in strings if is_template(tree, node)]

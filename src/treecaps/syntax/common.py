@@ -284,12 +284,18 @@ def to_common(tree: Tree) -> CommonTree:
 
 def remarks(tree: Tree) -> NDArray[np.bool_]:
     """Return of each node whether it is as good as a comment: a docstring, or C#'s ``#region``."""
-    kinds = np.array(tree.kinds)
-    strings = np.flatnonzero((kinds == "string")[tree.kind])
+    strings = np.flatnonzero(are_kind(tree.kinds, "string")[tree.kind])
     parents = tree.parent[strings[strings > 0]]
-    found: NDArray[np.bool_] = np.isin(kinds, ("preproc_region", "preproc_endregion"))[tree.kind]
-    found[parents[(kinds == "expression_statement")[tree.kind[parents]]]] = True
+    found = are_kind(tree.kinds, "preproc_region", "preproc_endregion")[tree.kind]
+    statement = are_kind(tree.kinds, "expression_statement")
+    found[parents[statement[tree.kind[parents]]]] = True
     return found
+
+
+@cache
+def are_kind(kinds: tuple[str, ...], *names: str) -> NDArray[np.bool_]:
+    """Return which kinds of a grammar have one of these names."""
+    return np.array([kind in names for kind in kinds], bool)
 
 
 def below(marked: NDArray[np.bool_], parent: Ints) -> NDArray[np.bool_]:

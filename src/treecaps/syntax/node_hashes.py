@@ -17,7 +17,7 @@ _BASE_INVERSE = np.uint64(pow(int(BASE), -1, 2**64))
 def hash_texts(tree: Tree) -> Hashes:
     """Return a hash of the text of each node, the same wherever the text stands."""
     data = np.frombuffer(tree.text, np.uint8).astype(np.uint64) + np.uint64(1)
-    powers, inverses = _powers(1 << max(10, len(data).bit_length()))
+    powers, inverses = _powers(1 << max(14, len(data).bit_length()))
     sums = np.zeros(len(data) + 1, np.uint64)
     np.cumsum(data * powers[: len(data)], out=sums[1:])
     # The difference of two sums is the text between them, moved to where it stands.
