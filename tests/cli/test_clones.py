@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.inference.examples import save_small_model
+from tests.search.examples import write_files
 from tests.search.test_copies import COPY, HONEST, ORIGINAL
 
 C = "int f(int n)\n{\n    int s = 0;\n    while (n > 0) s += n--;\n    return s;\n}\n"
@@ -20,7 +21,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def work(tmp_path: Path) -> Path:
     folder = tmp_path / "work"
     renamed = ORIGINAL.replace("median", "mid").replace("values", "xs").replace("file", "f")
-    for name, text in {
+    files = {
         "ann/main.py": ORIGINAL,
         "bob/main.py": renamed,
         "bob/sum.c": C,
@@ -28,9 +29,8 @@ def work(tmp_path: Path) -> Path:
         "dan.py": HONEST,
         "node_modules/dan.py": HONEST,
         "cem/test_start.py": HONEST,
-    }.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+    }
+    write_files(folder, files)
     return folder
 
 

@@ -1,11 +1,10 @@
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import treecaps
-from tests.search.examples import PROGRAMS, copy_programs, embedder, open_index, update
+from tests.search.examples import PROGRAMS, copy_programs, embedder, open_index, slow_groups, update
 from treecaps.errors import UsageError
 from treecaps.search import Index
 from treecaps.search.clones import find_clones
@@ -19,23 +18,17 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return open_index(path)
 
 
-def slow_groups(threshold: float, min_lines: int) -> set[frozenset[tuple[str, int]]]:
-    """Compare each function with each other, and join until nothing changes."""
+def slow_clones(threshold: float, min_lines: int) -> set[frozenset[tuple[str, int]]]:
+    """Compare each function with each other."""
     functions = {}
     for file in sorted(path for path in PROGRAMS.rglob("*") if path.is_file()):
         for function in find_functions(treecaps.parse_file(file)):
             if len(function.tree.text.rstrip().split(b"\n")) >= min_lines:
                 vector = embedder().embed_trees([function.tree])[0].astype("float64")
                 functions[str(file.relative_to(PROGRAMS)), function.line] = vector
-    groups = [{place} for place in functions]
-    for one, other in combinations(functions, 2):
-        if float(functions[one] @ functions[other]) >= threshold:
-            first = next(group for group in groups if one in group)
-            second = next(group for group in groups if other in group)
-            if first is not second:
-                first |= second
-                groups.remove(second)
-    return {frozenset(group) for group in groups if len(group) > 1}
+    return slow_groups(
+        functions, lambda one, other: float(functions[one] @ functions[other]) >= threshold
+    )
 
 
 def between_pairs(index: Index) -> float:
@@ -51,7 +44,7 @@ def test_groups_are_those_of_comparing_each_with_each(min_lines: int, index: Ind
     threshold = between_pairs(index)
     found = find_clones(index, threshold, min_lines=min_lines)
     places = {frozenset((one.path, one.line or 0) for one in group.members) for group in found}
-    assert places == slow_groups(threshold, min_lines)
+    assert places == slow_clones(threshold, min_lines)
     assert len(places) > 1
     for group in found:
         assert group.similarity == min(one.similarity for one in group.members) >= threshold

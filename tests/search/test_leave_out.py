@@ -6,15 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.search.examples import write_files
 from treecaps.search.leave_out import leave_out
 
 FILES = ("a.py", "b.py", "x/a.py", "x/b.py", "x/y/a.py", "x/y/c.py", "z/x/b.py", "build/q.py")
-
-
-def write(folder: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
 
 
 def test_only_own_work_is_kept(tmp_path: Path) -> None:
@@ -31,7 +26,7 @@ def test_only_own_work_is_kept(tmp_path: Path) -> None:
         "out/k.py": "",
     }
     kept = {"Test.java": "", "latest.py": "", "contest/l.py": "", "m.py": "x = 1  # ordinary\n"}
-    write(tmp_path, {**left, **kept, ".gitignore": "/out/\n"})
+    write_files(tmp_path, {**left, **kept, ".gitignore": "/out/\n"})
     found, reasons = leave_out(tmp_path, sorted({**left, **kept}))
     assert found == sorted(kept)
     assert reasons == {
@@ -44,7 +39,7 @@ def test_only_own_work_is_kept(tmp_path: Path) -> None:
 
 def test_the_folder_itself_may_be_called_tests(tmp_path: Path) -> None:
     folder = tmp_path / "tests" / "vendor"
-    write(folder, {"a.py": ""})
+    write_files(folder, {"a.py": ""})
     assert leave_out(folder, ["a.py"])[0] == ["a.py"]
 
 
@@ -54,7 +49,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("git is not installed")
     folder = tmp_path_factory.mktemp("repository")
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
-    write(folder, dict.fromkeys(FILES, ""))
+    write_files(folder, dict.fromkeys(FILES, ""))
     return folder
 
 
