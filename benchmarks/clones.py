@@ -1,15 +1,16 @@
-"""How often functions that are as alike as a threshold do the same.
+"""How often functions that are said to be alike do the same.
 
     python benchmarks/clones.py --data atlas/val.jsonl.gz --json
 
-Writes programs to files, indexes their functions and counts the pairs, of two files, that
-``treecaps clones`` would show at each threshold: how many there are, and in which share of them
+Writes programs to files, indexes their functions and counts the pairs, of two files, that the model
+says solve the same problem with so much probability: how many there are, and in which share of them
 both functions have the same name but for underscores and capitals, or both programs one label; the
 same for pairs across languages. Programs that are near copies of each other count as well.
 """
 
 import argparse
 import json
+import math
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,19 +22,19 @@ from folder import write_files
 from numpy.typing import NDArray
 from origin import origin
 
-from treecaps.models.bundled import DEFAULT
+from treecaps.models.bundled import SIMILAR
 from treecaps.search.build import update_index
 from treecaps.search.clones import MIN_LINES
 from treecaps.search.index import Index, Match
 
-THRESHOLDS = (0.9, 0.93, 0.95, 0.97, 0.99)
+PROBABILITIES = (0.5, 0.7, 0.8, 0.9, 0.95)
 BLOCK = 256
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", required=True, type=Path)
-    parser.add_argument("--model", default=DEFAULT)
+    parser.add_argument("--model", default=SIMILAR)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -44,9 +45,17 @@ def main() -> None:
         labels = {str(file.relative_to(folder)): label for file, label in files.items()}
         update_index(folder, path, model=options.model)
         index = Index.open(path)
-    functions, likeness, pairs = alike_pairs(index)
+    known = index.embedder.model.calibration
+    # At which similarity a pair has such a probability.
+    least = [
+        known.threshold + known.temperature * math.log(one / (1 - one)) for one in PROBABILITIES
+    ]
+    functions, likeness, pairs = alike_pairs(index, min(least))
     same = np.array([judge(functions[one], functions[two], labels) for one, two in pairs.tolist()])
-    rows = [{"threshold": least, **count(same[likeness >= least])} for least in THRESHOLDS]
+    rows = [
+        {"probability": one, "similarity": round(value, 4), **count(same[likeness >= value])}
+        for one, value in zip(PROBABILITIES, least, strict=True)
+    ]
     result = {
         "data": options.data.parent.name,
         "model": options.model,
@@ -61,7 +70,9 @@ def main() -> None:
         print(row)
 
 
-def alike_pairs(index: Index) -> tuple[list[Match], NDArray[np.float32], NDArray[np.int64]]:
+def alike_pairs(
+    index: Index, least: float
+) -> tuple[list[Match], NDArray[np.float32], NDArray[np.int64]]:
     """Return the functions of an index that are not too short, and the pairs that are alike."""
     numbers = [
         number
@@ -75,7 +86,7 @@ def alike_pairs(index: Index) -> tuple[list[Match], NDArray[np.float32], NDArray
         for begin in range(0, len(vectors), BLOCK):
             found = vectors[begin : begin + BLOCK] @ vectors.T
             later = np.arange(len(vectors)) > np.arange(begin, begin + len(found))[:, None]
-            pairs = np.argwhere((found >= min(THRESHOLDS)) & later)
+            pairs = np.argwhere((found >= least) & later)
             yield found[tuple(pairs.T)], pairs + np.array([begin, 0])
 
     likeness, pairs = map(np.concatenate, zip(*blocks(), strict=True))

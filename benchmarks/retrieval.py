@@ -33,8 +33,10 @@ from treecaps.data.corpus import Corpus
 from treecaps.data.sequences import Joined, Selection
 from treecaps.inputs.bags import Bags, Feature
 from treecaps.models.trained import TrainedModel
+from treecaps.syntax.blind import blind as make_blind
 from treecaps.syntax.tree import Tree
 from treecaps.tasks.retrieval import maps_at_r
+from treecaps.training.prepare import change_trees
 
 Rows = NDArray[np.int64]
 Scores = dict[str, float]
@@ -45,7 +47,7 @@ HASHES = 1 << 18
 """How many columns the features of programs are hashed to."""
 SINGULAR = 512
 SAMPLE = 20_000
-"""How many programs singular vectors and weights of tokens are learned from at most."""
+"""How many programs the baselines learn from at most."""
 
 
 class Programs:
@@ -53,10 +55,14 @@ class Programs:
 
     def __init__(self, parts: Sequence[Path], labels: Callable[[str], bool]) -> None:
         seen = [Corpus.build(part) for part in parts]
-        blind = [Corpus.build(part, blind=True) for part in parts]
+        # A program that cannot be made blind stays as it is.
+        blind = [
+            change_trees(
+                Selection(part, np.arange(len(part))), "blind", make_blind, "tree-sitter", False
+            )
+            for part in seen
+        ]
         label = [name or "" for part in seen for name in part.labels]
-        if label != [name or "" for part in blind for name in part.labels]:
-            raise SystemExit("some programs cannot be made blind: the two sides would not match")
         rows = np.flatnonzero([labels(one) for one in label])
         self.views = {
             "as is": Selection(Joined(seen), rows),
@@ -187,9 +193,9 @@ def fit_discriminant(learn: Programs) -> Callable[[Sequence[Tree]], Any]:
         found: NDArray[np.float32] = normalize(np.concatenate(parts)).astype(np.float32)
         return found
 
-    known = np.concatenate([project(view) for view in learn.views.values()])
+    known = np.concatenate([project(Selection(view, chosen)) for view in learn.views.values()])
     separate = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.1)
-    separate.fit(known, np.tile(learn.label, len(learn.views)))
+    separate.fit(known, np.tile(learn.label[chosen], len(learn.views)))
     return lambda trees: normalize(separate.transform(project(trees))).astype(np.float32)
 
 

@@ -113,12 +113,23 @@ def models() -> str:
 
 
 def retrieval() -> str:
-    found = load("retrieval-poj104")
+    found = load("retrieval-problems")
+    places = ("all", "within", "across")
     rows = []
     for name, row in found["map_at_r"].items():
-        every = found["seeds"] if name.startswith("trained") else [row]
-        rows.append([name, *(spread([one[side] for one in every], 1) for side in SIDES)])
-    return table(("MAP@R in per cent", *SIDES), rows)
+        every = found["models"] if name.startswith("trained") else [row]
+        cells = (
+            [spread([one[f"{place}, {side}"] for one in every], 1) for side in SIDES]
+            for place in places
+        )
+        rows.append([name, *map(" / ".join, cells)])
+    header = (
+        "MAP@R in per cent, as is / blind",
+        "all",
+        "of the same language",
+        "of other languages",
+    )
+    return table(header, rows)
 
 
 def bundled() -> str:
@@ -199,13 +210,13 @@ def clones() -> str:
     keys = ("same_name", "same_name_across_languages", "same_label")
     rows = [
         [
-            f"{row['threshold']:.2f}",
+            f"{row['probability']:.0%}".replace("%", " %"),
             f"{row['pairs']:,}",
-            *(f"{100 * row[key]:.0f} %" for key in keys),
+            *("-" if row[key] is None else f"{100 * row[key]:.0f} %" for key in keys),
         ]
         for row in load("clones-atlas")["thresholds"]
     ]
-    header = ("threshold", "pairs", "of the same name", "the same, across languages")
+    header = ("alike from", "pairs", "of the same name", "the same, across languages")
     return table((*header, "of the same class"), rows)
 
 

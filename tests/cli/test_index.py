@@ -1,4 +1,8 @@
+import io
 import json
+import os
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,9 +33,15 @@ def test_index_search_and_clones(
     assert json.loads(done.stdout)["embedded"] == 0
 
     file = programs / "gcd.c"
-    done = run_here("search", out, file, "--lines", "5-13", "--top", "3")
+    done = run_here("search", out, file, "--lines", "5-13", "--top", "3", "--show", "2")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[0] == "gcd.c:5 gcd 1.00 c"
+    lines = done.stdout.splitlines()
+    # From where one stands; then the first lines with their numbers.
+    assert lines[0] == f"{os.path.relpath(file)}:5 gcd 1.00 c"
+    code = file.read_text().split("\n")
+    assert lines[1:3] == [f"     5  {code[4]}".rstrip(), f"     6  {code[5]}".rstrip()]
+    assert sum(not line.startswith(" ") for line in lines) == 3
+    done = run_here("search", out, file, "--lines", "5-13", "--top", "3", "--show", "0")
     assert len(done.stdout.splitlines()) == 3
     done = run_here("search", out, file, "--functions", "--json", "--top", "1")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -104,3 +114,25 @@ def test_an_empty_folder(command: str, tmp_path: Path, run_here: Run) -> None:
     assert done.returncode == 2
     assert "holds no programs in a known language" in done.stderr
     assert not (tmp_path / "index").exists()
+
+
+def test_search_with_the_default_model(
+    programs: Path, tmp_path: Path, run_here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def give(text: str) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+    out = tmp_path / "index"
+    assert run_here("index", programs, "--out", out).returncode == 0
+    # Standard input has no name: its language is guessed.
+    give((programs / "gcd.py").read_text())
+    done = run_here("search", out, "-", "--functions", "--top", "2")
+    first, found, *_ = done.stdout.splitlines()
+    assert first.startswith("-:")
+    assert re.fullmatch(r".*gcd\.py:\d+ gcd [0-9]+% python", found)
+    done = run_here("search", out, programs / "gcd.py", "--functions", "--json")
+    match = json.loads(done.stdout.splitlines()[0])["matches"][0]
+    assert 0.5 < match["probability"] <= 1
+    give("import os\n\nos.environ['PATH'] = 'bin'\n")
+    done = run_here("search", out, "-")
+    assert done.stdout.startswith("nothing really alike; the nearest:\n")

@@ -31,7 +31,7 @@ def test_groups_are_those_of_comparing_each_with_each(
     threshold: float, copied: float, units: list[Unit]
 ) -> None:
     place = {(unit.path, unit.line): number for number, unit in enumerate(units)}
-    found = Collection(units).groups(threshold, copied)
+    found = Collection(embedder(), units).groups(threshold, copied)
     groups = {frozenset(place[one.path, one.line] for one in group.members) for group in found}
     copies = Copies([unit.work for unit in units])
     slow = slow_groups(
@@ -58,14 +58,14 @@ def test_groups_are_those_of_comparing_each_with_each(
 
 def test_many_equal_functions_are_one_group(units: list[Unit]) -> None:
     many = [replace(units[0], line=number) for number in range(1, 20_001)]
-    (group,) = Collection([*many, units[40]]).groups(1, 1)
+    (group,) = Collection(embedder(), [*many, units[40]]).groups(1, 1)
     assert len(group.members) == 20_000
     assert group.copied == 1
     assert group.similarity == pytest.approx(1)
 
 
 def test_every_pair_is_listed(units: list[Unit]) -> None:
-    pairs = Collection(units[:20]).pairs()
+    pairs = Collection(embedder(), units[:20]).pairs()
     assert len(pairs) == 190
     copies = Copies([unit.work for unit in units[:20]])
     place = {unit.name: number for number, unit in enumerate(units[:20])}
@@ -79,21 +79,21 @@ def test_every_pair_is_listed(units: list[Unit]) -> None:
 def test_many_pairs_are_listed_above_thresholds_only(
     units: list[Unit], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    every = Collection(units).pairs()
+    every = Collection(embedder(), units).pairs()
     expected = [pair for pair in every if pair.copied >= 0.4 or pair.similarity >= 0.98]
-    found = Collection(units).pairs(0.98, 0.4)
+    found = Collection(embedder(), units).pairs(0.98, 0.4)
     names = [{pair.left.name, pair.right.name} for pair in found]
     assert 1 < len(found) < len(every)
     assert names == [{pair.left.name, pair.right.name} for pair in expected]
     monkeypatch.setattr(module, "EVERY", 3)
-    assert len(Collection(units).pairs()) < len(every)
+    assert len(Collection(embedder(), units).pairs()) < len(every)
 
 
 def test_new_units_are_compared_with_old_ones(units: list[Unit]) -> None:
-    pairs = Collection(units[:3], units[3:10]).pairs()
+    pairs = Collection(embedder(), units[:3], units[3:10]).pairs()
     assert len(pairs) == 21
     assert {pair.left.name for pair in pairs} == {unit.name for unit in units[:3]}
-    found = Collection(units[:4], units[4:]).pairs(0.99, 0.9)
+    found = Collection(embedder(), units[:4], units[4:]).pairs(0.99, 0.9)
     assert [(pair.left.name, pair.right.name) for pair in found if pair.copied == 1] == [
         (units[3].name, units[3].name)
     ]
@@ -105,7 +105,10 @@ def test_submissions_are_folders_and_single_files(tmp_path: Path) -> None:
     joined = join_submissions(read(tmp_path, functions=False))
     assert [unit.name for unit in joined] == ["a", "b", "c.py"]
     assert [np.linalg.norm(unit.vector) for unit in joined] == pytest.approx([1, 1, 1], abs=1e-5)
-    shares = {(pair.left.name, pair.right.name): pair.copied for pair in Collection(joined).pairs()}
+    shares = {
+        (pair.left.name, pair.right.name): pair.copied
+        for pair in Collection(embedder(), joined).pairs()
+    }
     assert shares["a", "b"] > 0.9
     assert shares["a", "c.py"] > 0.7
     assert shares["b", "c.py"] < 0.3
@@ -116,21 +119,21 @@ def test_what_is_only_template_is_like_nothing(tmp_path: Path) -> None:
         (tmp_path / name).write_text(ORIGINAL)
     units = read(tmp_path, functions=False)
     template = [Work.join([units[0].work, units[0].work])]
-    assert [len(group.members) for group in Collection(units).groups()] == [2]
-    assert Collection(units, template=template).groups() == []
-    (pair,) = Collection(units, template=template).pairs()
+    assert [len(group.members) for group in Collection(embedder(), units).groups()] == [2]
+    assert Collection(embedder(), units, template=template).groups() == []
+    (pair,) = Collection(embedder(), units, template=template).pairs()
     assert (pair.copied, pair.similarity) == (0, 0)
 
 
 def test_nothing_to_compare() -> None:
-    assert Collection([]).pairs() == []
-    assert Collection([]).groups() == []
+    assert Collection(embedder(), []).pairs() == []
+    assert Collection(embedder(), []).groups() == []
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, float("nan")])
 def test_thresholds_that_cannot_be(value: float, units: list[Unit]) -> None:
     for thresholds in ((value, 0.5), (0.5, value)):
         with pytest.raises(UsageError, match="above 0 and at most 1"):
-            Collection(units).groups(*thresholds)
+            Collection(embedder(), units).groups(*thresholds)
         with pytest.raises(UsageError, match="above 0 and at most 1"):
-            Collection(units).pairs(*thresholds)
+            Collection(embedder(), units).pairs(*thresholds)

@@ -66,6 +66,19 @@ def test_search_finds_what_was_indexed(server: Running) -> None:
     assert each[1]["matches"][0]["function"] == "main"
 
 
+def test_an_index_may_be_of_another_model(model_folder: Path, tmp_path: Path) -> None:
+    update_index(PROGRAMS, tmp_path / "index", workers=1)
+    tree, body = parse_file(GCD), program(GCD)
+    with serving("--model", model_folder, "--index", tmp_path / "index") as running:
+        found = running.post("search", {**body, "functions": True, "top": 1}).json()
+        assert [one["matches"][0]["function"] for one in found] == ["gcd", "main"]
+        assert found[0]["matches"][0]["probability"] > 0.5
+        vector = Embedder().embed_trees([tree])[0]
+        np.testing.assert_allclose(running.post("embed", body).json()["vector"], vector, atol=2e-6)
+        expected = classify_tree(small_model(), tree, str(GCD), 1).label
+        assert running.post("classify", body).json()["label"] == expected
+
+
 def test_lines_of_a_program_are_searched_for(server: Running) -> None:
     body = {**program(GCD), "top": 1}
     for lines, function in ("5-13", "gcd"), ("15-26", "main"):

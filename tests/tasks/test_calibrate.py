@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from treecaps.models.calibration import Calibration
-from treecaps.tasks.calibrate import calibrate
+from treecaps.tasks.calibrate import calibrate, calibrate_pairs
 
 
 def draw(
@@ -72,3 +72,29 @@ def test_no_right_answer_makes_nothing_unknown() -> None:
 def test_wrong_values_are_refused(value: object) -> None:
     with pytest.raises(ValueError, match="calibration"):
         Calibration.from_json(value)
+
+
+def test_pairs_are_as_often_of_one_class_as_it_is_said() -> None:
+    rng = np.random.default_rng(0)
+    label = np.repeat(np.arange(150), 8)
+    views = rng.standard_normal((150, 16))[label] + 0.5 * rng.standard_normal((2, 1200, 16))
+    views /= np.linalg.norm(views, axis=2, keepdims=True)
+    found = calibrate_pairs(views.astype(np.float32), label)
+    # Of all pairs of one view, one by one.
+    similarity, same = [], []
+    for vectors in views:
+        for one in range(len(label)):
+            similarity.append(vectors[one + 1 :] @ vectors[one])
+            same.append(label[one + 1 :] == label[one])
+    said, right = found.same(np.concatenate(similarity)), np.concatenate(same)
+    for least in (0.1, 0.3, 0.5, 0.7):
+        some = (said > least) & (said < least + 0.2)
+        assert some.sum() > 100
+        assert right[some].mean() == pytest.approx(said[some].mean(), abs=0.07)
+    assert found.same(found.threshold) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("label", [[], [0], [0, 0, 0], [0, 1, 2]])
+def test_pairs_that_are_all_alike_or_none_change_nothing(label: list[int]) -> None:
+    vectors = np.eye(4, dtype=np.float32)[None, : len(label)]
+    assert calibrate_pairs(vectors, np.array(label, np.int64)) == Calibration()

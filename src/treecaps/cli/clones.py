@@ -7,8 +7,21 @@ from typing import TYPE_CHECKING
 import click
 
 from treecaps.cli.inputs import open_index
-from treecaps.cli.options import json_option, max_bytes_option, model_option, workers_option
-from treecaps.cli.output import fail, note, note_passed_over, progress, say, say_json
+from treecaps.cli.options import (
+    embedding_model_option,
+    json_option,
+    max_bytes_option,
+    workers_option,
+)
+from treecaps.cli.output import (
+    fail,
+    note,
+    note_passed_over,
+    progress,
+    say,
+    say_json,
+    tell_alike,
+)
 from treecaps.errors import ProgramError, UsageError
 
 if TYPE_CHECKING:
@@ -21,8 +34,13 @@ if TYPE_CHECKING:
 
 @click.command("clones")
 @click.argument("place", metavar="DIR", type=click.Path(path_type=Path))
-@model_option
-@click.option("--threshold", type=float, help="How alike two must be, up to 1.  [default: 0.95]")
+@embedding_model_option
+@click.option(
+    "--threshold",
+    type=float,
+    help="How similar the embeddings of two must be, up to 1. By default, so that 9 of 10 such"
+    " pairs solve the same problem.",
+)
 @click.option(
     "--copied",
     type=float,
@@ -76,7 +94,8 @@ def command(
 
     DIR is a folder, or an index of one; of an index only what is alike can be told. Copied is the
     share of the smaller one that stands in the other too, whatever its names, literals and layout.
-    Alike is the similarity of embeddings.
+    Alike is the share of pairs with embeddings as near as theirs that solve the same problem; with
+    a model that was not trained for similarity, the product of both embeddings.
 
     Exit status 1 says that some were found, or that a file failed.
     """
@@ -92,18 +111,18 @@ def command(
     from treecaps.inference.embed import Embedder
     from treecaps.search.collection import Collection
 
-    reader = _Reader(
-        Embedder(folder), files, submissions, everything, min_lines, max_bytes, workers
-    )
+    embedder = Embedder(folder)
+    reader = _Reader(embedder, files, submissions, everything, min_lines, max_bytes, workers)
     new = reader.read(place)
     old = reader.read(_folder_of(against)) if against else []
-    collection = Collection(new, old, reader.read_templates(templates))
+    collection = Collection(embedder, new, old, reader.read_templates(templates))
     what = reader.what
     if len(new) < 2 and not old:
         note(f"{place}: {len(new)} {what} to compare: nothing to compare with")
         return 1 if reader.failed else 0
     if pairs or against:
-        found = _show_pairs(collection, threshold, copied, as_json)
+        least = embedder.alike if threshold is None else threshold
+        found = _show_pairs(collection, threshold, copied, least, as_json)
     else:
         found = _show_groups(collection, threshold, copied, as_json)
     if not found and not as_json:
@@ -199,13 +218,13 @@ def _folder_of(place: Path) -> Path:
 
 
 def _show_index(place: Path, threshold: float | None, min_lines: int, as_json: bool) -> int:
-    from treecaps.search.clones import THRESHOLD, find_clones
+    from treecaps.search.clones import find_clones
 
     index = open_index(place)
     with progress("comparing") as advance:
         groups = find_clones(
             index,
-            THRESHOLD if threshold is None else threshold,
+            threshold,
             min_lines=min_lines,
             step=lambda share: advance(share, f"{len(index):,} functions"),
         )
@@ -218,12 +237,11 @@ def _show_index(place: Path, threshold: float | None, min_lines: int, as_json: b
 def _show_groups(
     collection: "Collection", threshold: float | None, copied: float | None, as_json: bool
 ) -> bool:
-    from treecaps.search.clones import THRESHOLD
     from treecaps.search.collection import COPIED
 
     with progress("comparing") as advance:
         groups = collection.groups(
-            THRESHOLD if threshold is None else threshold,
+            threshold,
             COPIED if copied is None else copied,
             step=lambda share: advance(share, f"{len(collection):,} programs"),
         )
@@ -237,18 +255,22 @@ def _say_groups(groups: "list[Group]", as_json: bool) -> None:
             say_json(group.to_dict())
             continue
         copied = "" if group.copied is None else f"copied {group.copied:.2f} or more, "
-        say(f"{len(group.members):,}: {copied}alike {group.similarity:.2f} or more")
+        alike = tell_alike(min(group.members, key=lambda one: one.similarity))
+        say(f"{len(group.members):,}: {copied}alike {alike} or more")
         for one in group.members:
             lines = "" if one.line is None else f":{one.line}-{one.last_line}"
             name = f" {one.function}" if one.function else ""
             share = "" if one.copied is None else f" copied {one.copied:.2f}"
-            say(f"  {one.path}{lines}{name}{share} alike {one.similarity:.2f} {one.language}")
+            say(f"  {one.path}{lines}{name}{share} alike {tell_alike(one)} {one.language}")
 
 
 def _show_pairs(
-    collection: "Collection", threshold: float | None, copied: float | None, as_json: bool
+    collection: "Collection",
+    threshold: float | None,
+    copied: float | None,
+    least: float,
+    as_json: bool,
 ) -> bool:
-    from treecaps.search.clones import THRESHOLD
     from treecaps.search.collection import COPIED
 
     if not as_json:
@@ -264,7 +286,6 @@ def _show_pairs(
             say_json(pair.to_dict())
             continue
         names = (f"{one.name} {one.function or ''}".rstrip() for one in (pair.left, pair.right))
-        say(f"copied {pair.copied:.2f} alike {pair.similarity:.2f} {'  '.join(names)}")
-    least = THRESHOLD if threshold is None else threshold
+        say(f"copied {pair.copied:.2f} alike {tell_alike(pair)} {'  '.join(names)}")
     share = COPIED if copied is None else copied
     return any(pair.copied >= share or pair.similarity >= least for pair in found)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from treecaps.cli.inputs import expand, read_input
-from treecaps.cli.options import model_option, program_options, workers_option
+from treecaps.cli.options import embedding_model_option, program_options, workers_option
 from treecaps.cli.output import fail, is_terminal, note, progress
 from treecaps.errors import Failure, UsageError
 
@@ -23,7 +23,7 @@ _FORMATS: "tuple[Format, ...]" = ("jsonl", "npy", "parquet")
 
 @click.command("embed")
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
-@model_option
+@embedding_model_option
 @click.option("--functions", is_flag=True, help="Make a vector of each function by itself.")
 @click.option(
     "--out",

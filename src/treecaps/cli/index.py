@@ -4,7 +4,12 @@ from pathlib import Path
 
 import click
 
-from treecaps.cli.options import json_option, max_bytes_option, model_option, workers_option
+from treecaps.cli.options import (
+    embedding_model_option,
+    json_option,
+    max_bytes_option,
+    workers_option,
+)
 from treecaps.cli.output import fail, note_passed_over, progress, say, say_json
 
 
@@ -17,7 +22,7 @@ from treecaps.cli.output import fail, note_passed_over, progress, say, say_json
     type=click.Path(path_type=Path),
     help="The file of the index; one that exists is brought up to date.",
 )
-@model_option
+@embedding_model_option
 @click.option("--files", is_flag=True, help="Index whole files, not functions.")
 @max_bytes_option
 @workers_option

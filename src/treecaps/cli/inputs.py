@@ -57,6 +57,18 @@ def read_input(
         return Failure(path, error.code, str(error))
 
 
+def read_query(path: str, language: str | None, max_bytes: int) -> Program | Failure:
+    """Read what is searched for; the language of standard input is guessed unless it is named."""
+    if path != "-" or language:
+        return read_input(path, None, language, max_bytes)
+    from treecaps.syntax.guess import guess_language
+
+    program = read_input(path, None, "c", max_bytes)
+    if isinstance(program, Failure):
+        return program
+    return program.replace(language=guess_language(program.text))
+
+
 def build_corpus(
     place: Path,
     *,

@@ -6,6 +6,7 @@ import click
 
 from treecaps.cli.options import json_option
 from treecaps.cli.output import add_row, new_table, say, say_json, say_table
+from treecaps.tasks import get_task
 
 
 @click.command("models")
@@ -33,15 +34,18 @@ def command(as_json: bool) -> int:
     if not found:
         say("no models come with this package; train one with: treecaps train DATA --out FOLDER")
         return 0
-    table = new_table("model", "classes", "networks", "validation", "blind")
+    table = new_table("model", "task", "classes", "networks", "metric", "validation", "blind")
     table.show_header = True
     for model in found:
-        shares = (model["validation_accuracy"], model["validation_accuracy_blind"])
+        task = get_task(model["task"])
+        shares = (model[f"validation_{task.metric}{kind}"] for kind in ("", "_blind"))
         add_row(
             table,
             model["name"],
-            f"{len(model['classes']):,}",
+            model["task"],
+            f"{len(model['classes']):,}" if model["classes"] else "",
             f"{model['networks']}",
+            task.title,
             *("" if share is None else f"{share:.1%}" for share in shares),
         )
     say_table(table)
@@ -52,11 +56,15 @@ def _describe(name: str, config: dict[str, Any], labels: list[str]) -> dict[str,
     from treecaps.models.card import upgrade_card
 
     metrics = upgrade_card(config["card"]).get("metrics", {})
+    metric = get_task(config["task"]).metric
     return {
         "name": name,
+        "task": config["task"],
         "classes": labels,
         "networks": len(config["weights"]),
         "frontend": config["frontend"],
-        "validation_accuracy": metrics.get("validation_accuracy"),
-        "validation_accuracy_blind": metrics.get("validation_accuracy_blind"),
+        **{
+            f"validation_{metric}{kind}": metrics.get(f"validation_{metric}{kind}")
+            for kind in ("", "_blind")
+        },
     }

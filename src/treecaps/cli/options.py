@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treecaps.models.bundled import DEFAULT
+from treecaps.models.bundled import DEFAULT, SIMILAR
 from treecaps.syntax.frontends import FRONTENDS
 
 Command = Callable[..., Any]
@@ -109,13 +109,20 @@ cache_option = click.option(
     type=click.Path(path_type=Path),
     help="Folder for parsed trees; TREECAPS_CACHE or ~/.cache/treecaps by default.",
 )
-model_option = click.option(
-    "--model",
-    "folder",
-    metavar="MODEL",
-    default=DEFAULT,
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="The folder of a trained model, or the name of a bundled one.",
-)
+
+
+def _model_option(default: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--model",
+        "folder",
+        metavar="MODEL",
+        default=default,
+        show_default=True,
+        type=click.Path(path_type=Path),
+        help="The folder of a trained model, or the name of a bundled one.",
+    )
+
+
+model_option = _model_option(DEFAULT)
+embedding_model_option = _model_option(SIMILAR)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 
 import click
 
@@ -94,6 +94,21 @@ def say_table(table: "Table", more: int = 0, what: str = "rows") -> None:
         say_lines(line.rstrip() for line in captured.get().splitlines())
     if more > 0:
         say(tell_more(more, what))
+
+
+class _Alike(Protocol):
+    """Two programs whose embeddings were compared."""
+
+    @property
+    def similarity(self) -> float: ...
+    @property
+    def probability(self) -> float | None: ...
+
+
+def tell_alike(found: _Alike) -> str:
+    """Say how alike two programs are, as people read it: in per cent if that is known."""
+    known = found.probability
+    return f"{found.similarity:.2f}" if known is None else f"{known:.0%}"
 
 
 def tell_more(more: int, what: str) -> str:

@@ -1,13 +1,15 @@
 """``treecaps search``."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from treecaps.cli.inputs import open_index, read_input
+from treecaps.cli.inputs import open_index, read_query
 from treecaps.cli.options import json_option, program_options
-from treecaps.cli.output import note, say, say_json
+from treecaps.cli.output import note, say, say_json, tell_alike
 from treecaps.errors import Failure, UsageError
 
 if TYPE_CHECKING:
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
     from treecaps.search.query import Lines
     from treecaps.syntax.program import Program
     from treecaps.syntax.tree import Tree
+
+_ALIKE = 0.5
+"""Where fewer of the pairs as near as the best solve the same problem, nothing is really alike."""
+_WIDTH = 72
 
 
 @click.command("search")
@@ -29,6 +35,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="How many to find, best first.",
 )
+@click.option(
+    "--show",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    help="How many lines of each to show.",
+)
 @program_options
 @json_option
 def command(
@@ -37,21 +50,24 @@ def command(
     lines: str | None,
     functions: bool,
     top: int,
+    show: int,
     language: str | None,
     max_bytes: int,
     as_json: bool,
 ) -> int:
     """Find code like FILE in an index that treecaps index made.
 
-    FILE may be - for standard input, which needs --language. Each line names what was found: its
-    file and line, the function, how alike both are (1: the same) and its language.
+    FILE may be - for standard input, whose language is guessed unless --language names it. Told of
+    each that was found are its file and line, the function, the share of pairs as near as this that
+    solve the same problem, its language, and its first lines. With a model that was not trained for
+    similarity, the share is the product of both vectors instead (1: the same).
     """
     from treecaps.search.query import Lines
 
     chosen = Lines.parse(lines) if lines else None
     if chosen and functions:
         raise UsageError("--lines and --functions exclude each other: leave one out")
-    program = read_input(file, None, language, max_bytes)
+    program = read_query(file, language, max_bytes)
     if isinstance(program, Failure):
         raise UsageError(f"{file}: {program.message}", arguments=program.arguments)
     from treecaps.models.engine import set_num_threads
@@ -67,8 +83,13 @@ def command(
             continue
         if name:
             say(f"{file}:{name[1]} {name[0]}")
+        best = matches[0].probability if matches else None
+        if best is not None and best < _ALIKE:
+            say("nothing really alike; the nearest:")
         for match in matches:
-            say(("  " if name else "") + tell_match(match))
+            say(tell_match(index, match))
+            for line in _first_lines(index, match, show):
+                say(line)
     gone = sorted({match.path for some in results for match in some if index.code(match) is None})
     if gone:
         note(
@@ -102,7 +123,17 @@ def _queries(
     return [((function.name, function.line), function.tree) for function in found]
 
 
-def tell_match(match: "Match") -> str:
-    """Return a match as a line of text."""
-    where = f"{match.path}:{match.line}" if match.line else match.path
-    return f"{where} {match.function or '(file)'} {match.similarity:.2f} {match.language}"
+def tell_match(index: "Index", match: "Match") -> str:
+    """Return a match as a line of text, with a path from where one stands."""
+    place = os.path.relpath(index.folder / match.path)
+    where = f"{place}:{match.line}" if match.line else place
+    return f"{where} {match.function or '(file)'} {tell_alike(match)} {match.language}"
+
+
+def _first_lines(index: "Index", match: "Match", most: int) -> Iterator[str]:
+    """Yield the first lines of a match with their numbers, if its file is still the same."""
+    code = index.code(match) if most else None
+    lines = (code or "").split("\n")[:most]
+    for number, line in enumerate(lines if code else (), match.line or 1):
+        text = line.expandtabs(4)
+        yield f"{number:6}  {text if len(text) <= _WIDTH else text[: _WIDTH - 3] + '...'}".rstrip()

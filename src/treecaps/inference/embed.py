@@ -1,5 +1,6 @@
 """Embeddings of programs: the more alike two programs are, the nearer."""
 
+import math
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from treecaps.errors import Failure
 from treecaps.inference.stream import stream
 from treecaps.inference.units import CodeUnit
-from treecaps.models.bundled import DEFAULT
+from treecaps.models.bundled import SIMILAR
 from treecaps.models.trained import ModelLike, as_model
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
@@ -46,6 +47,9 @@ class Embedding:
         return {name: value for name, value in values.items() if value is not None}
 
 
+_ALIKE, _EQUAL = 0.95, 0.999
+
+
 class Embedder:
     """Makes vectors of programs: the product of two says how alike their programs are.
 
@@ -53,7 +57,7 @@ class Embedder:
         model: A trained model, its folder, or the name of a bundled one.
     """
 
-    def __init__(self, model: ModelLike = DEFAULT) -> None:
+    def __init__(self, model: ModelLike = SIMILAR) -> None:
         self.model = as_model(model)
 
     def embed(
@@ -89,6 +93,26 @@ class Embedder:
             Embedding(unit.id, vector, unit.function, unit.line)
             for unit, vector in zip(units, vectors, strict=True)
         ]
+
+    def probability(self, similarity: float) -> float | None:
+        """Return how probable it is that two programs of such a similarity solve the same problem.
+
+        ``None`` if the model was not trained for similarity, and does not know.
+        """
+        if self.model.task != "similarity":
+            return None
+        return float(self.model.calibration.same(similarity))
+
+    @property
+    def alike(self) -> float:
+        """From which similarity on two programs count as alike.
+
+        That is where 9 of 10 such pairs solve the same problem, or 0.95 if that is not known.
+        """
+        if self.model.task != "similarity":
+            return _ALIKE
+        known = self.model.calibration
+        return min(known.threshold + known.temperature * math.log(9), _EQUAL)
 
     def embed_trees(self, trees: Iterable[Tree]) -> Vectors:
         """Return the vectors of programs that are parsed, ``[B, E]``."""

@@ -9,6 +9,8 @@ HOME = Path(treecaps.__file__).parent / "bundled"
 """A folder for each model; its name is the folder's."""
 DEFAULT = "algorithms"
 """What names the algorithms of programs where no other model is asked for."""
+SIMILAR = "similar"
+"""What makes embeddings of programs where no other model is asked for."""
 
 
 def bundled_names() -> list[str]:

@@ -34,7 +34,7 @@ class Calibration:
         found: NDArray[np.float32] = (shares / shares.sum(1, keepdims=True)).astype(np.float32)
         return found
 
-    def same(self, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
+    def same(self, similarity: float | NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the probability that programs of some similarity are of one class.
 
         This is for models trained for similarity: half of the pairs at the threshold are.

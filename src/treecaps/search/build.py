@@ -18,7 +18,7 @@ from treecaps.errors import Failure, ProgramError, SearchError, UsageError
 from treecaps.inference.embed import Embedder, Vectors
 from treecaps.inference.stream import stream
 from treecaps.inference.units import CodeUnit
-from treecaps.models.bundled import DEFAULT
+from treecaps.models.bundled import SIMILAR
 from treecaps.models.trained import ModelLike
 from treecaps.search.fingerprint import fingerprint, model_name
 from treecaps.search.index import check_made_by
@@ -64,7 +64,7 @@ def update_index(
     folder: str | Path,
     path: str | Path,
     *,
-    model: ModelLike = DEFAULT,
+    model: ModelLike = SIMILAR,
     functions: bool = True,
     max_bytes: int = MAX_BYTES,
     workers: int | None = None,

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from treecaps.errors import UsageError
 from treecaps.search.index import Index, Match, Vectors
 
-THRESHOLD = 0.95
 MIN_LINES = 5
 
 _BLOCK = 256
@@ -41,7 +40,7 @@ class Group:
 
 def find_clones(
     index: Index,
-    threshold: float = THRESHOLD,
+    threshold: float | None = None,
     *,
     min_lines: int = MIN_LINES,
     step: Callable[[float], None] | None = None,
@@ -53,10 +52,11 @@ def find_clones(
 
     Args:
         index: What is compared, all with all.
-        threshold: How alike is alike, from 0 to 1.
+        threshold: How alike is alike, from 0 to 1; what the index's embedder says by default.
         min_lines: Shorter functions are left out: many of them are alike by chance.
         step: Called with the share done.
     """
+    threshold = index.embedder.alike if threshold is None else threshold
     check_threshold(threshold)
     chosen = np.array(
         [

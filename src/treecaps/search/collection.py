@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from treecaps.search.clones import THRESHOLD, Group, Joined, check_threshold, link_alike
+from treecaps.inference.embed import Embedder
+from treecaps.search.clones import Group, Joined, check_threshold, link_alike
 from treecaps.search.copies import Copies, Work
 from treecaps.search.index import Match, Vectors
 from treecaps.search.units import Unit
@@ -30,29 +31,36 @@ class ClonePair:
         right: The other.
         copied: The share of the smaller one that both have.
         similarity: The product of their vectors.
+        probability: How probable it is that both solve the same problem; ``None`` if that is not
+            known.
     """
 
     left: Unit
     right: Unit
     copied: float
     similarity: float
+    probability: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        functions = {"left_function": self.left.function, "right_function": self.right.function}
-        return {
+        known = None if self.probability is None else round(self.probability, 4)
+        values = {
             "left": self.left.name,
             "right": self.right.name,
-            **{name: value for name, value in functions.items() if value is not None},
+            "left_function": self.left.function,
+            "right_function": self.right.function,
             "copied": round(self.copied, 4),
             "similarity": round(self.similarity, 4),
+            "probability": known,
         }
+        return {name: value for name, value in values.items() if value is not None}
 
 
 class Collection:
     """Units that are compared with each other, or with older ones.
 
     Args:
+        embedder: What made their vectors.
         units: What is compared.
         old: If there are any, units are compared with these only.
         template: What everybody was given, which does not count. Units of which nothing is left
@@ -60,8 +68,13 @@ class Collection:
     """
 
     def __init__(
-        self, units: Sequence[Unit], old: Sequence[Unit] = (), template: Sequence[Work] = ()
+        self,
+        embedder: Embedder,
+        units: Sequence[Unit],
+        old: Sequence[Unit] = (),
+        template: Sequence[Work] = (),
     ) -> None:
+        self._embedder = embedder
         self.units = [*units, *old]
         self._new = len(units) if old else None
         self._copies = Copies([unit.work for unit in self.units], template)
@@ -73,15 +86,21 @@ class Collection:
         return len(self.units)
 
     def groups(
-        self, threshold: float = THRESHOLD, copied: float = COPIED, *, step: Step | None = None
+        self,
+        threshold: float | None = None,
+        copied: float = COPIED,
+        *,
+        step: Step | None = None,
     ) -> list[Group]:
         """Return the groups of what is copied or alike, most copied first.
 
         Args:
-            threshold: From which product of vectors on two are alike.
+            threshold: From which product of vectors on two are alike; what the embedder says by
+                default.
             copied: From which share on two are copied.
             step: Called with the share done.
         """
+        threshold = self._embedder.alike if threshold is None else threshold
         check_threshold(threshold)
         check_threshold(copied)
         joined = Joined(len(self))
@@ -113,7 +132,9 @@ class Collection:
         for place, number in enumerate(numbers):
             unit = self.units[number]
             span = (unit.path, unit.function, unit.line, unit.last_line, unit.language)
-            members.append(Match(*span, float(similarity[place]), float(copied[place])))
+            alike = float(similarity[place])
+            known = self._embedder.probability(alike)
+            members.append(Match(*span, alike, known, float(copied[place])))
         members.sort(key=lambda match: (match.path, match.line or 0))
         least = min(member.similarity for member in members)
         return Group(least, tuple(members), float(copied.min()))
@@ -138,7 +159,7 @@ class Collection:
                 (left, right): share for left, right, share in self._copies.pairs(new=self._new)
             }
         else:
-            threshold = THRESHOLD if threshold is None else threshold
+            threshold = self._embedder.alike if threshold is None else threshold
             copied = COPIED if copied is None else copied
             check_threshold(threshold)
             check_threshold(copied)
@@ -147,10 +168,11 @@ class Collection:
             for left, right in self._alike(threshold, _part(step, 1)):
                 if (left, right) not in found:
                     found[left, right] = self._copies.compare(left, right)
-        pairs = [
-            ClonePair(self.units[left], self.units[right], share, self._product(left, right))
-            for (left, right), share in found.items()
-        ]
+        pairs = []
+        for (left, right), share in found.items():
+            alike = self._product(left, right)
+            known = self._embedder.probability(alike)
+            pairs.append(ClonePair(self.units[left], self.units[right], share, alike, known))
         return sorted(pairs, key=lambda pair: (-pair.copied, -pair.similarity, pair.left.name))
 
     def _alike(self, threshold: float, step: Step | None) -> Iterator[tuple[int, int]]:

@@ -36,6 +36,8 @@ class Match:
         last_line: Its last line.
         language: Its language.
         similarity: The product of both vectors: 1 for the same code, about 0 for unlike.
+        probability: How probable it is that both solve the same problem; ``None`` if the model of
+            the index was not trained for similarity.
         copied: The share of the smaller one that both have; ``None`` if it was not looked at.
     """
 
@@ -45,6 +47,7 @@ class Match:
     last_line: int | None
     language: str
     similarity: float
+    probability: float | None = None
     copied: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -201,7 +204,8 @@ class Index:
         """Return one of the rows as matches, one for each file that has it."""
         row = self.rows[number]
         similarity = min(similarity, 1.0)
-        return [Match(path, *row.span, row.language, similarity) for path in row.paths]
+        found = similarity, self.embedder.probability(similarity)
+        return [Match(path, *row.span, row.language, *found) for path in row.paths]
 
     def code(self, match: Match) -> str | None:
         """Return the lines of a match, if its file is still what was indexed.

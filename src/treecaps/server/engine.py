@@ -14,7 +14,7 @@ from treecaps.explanation.explanation import explain
 from treecaps.inference.classify import Classification, classify_units, is_empty
 from treecaps.inference.embed import Embedder, Embedding
 from treecaps.inference.units import CodeUnit
-from treecaps.models.trained import TrainedModel
+from treecaps.models.trained import TrainedModel, spell_parser
 from treecaps.search.index import Index, Match
 from treecaps.search.query import Lines, select
 from treecaps.server.batching import Batcher
@@ -46,18 +46,31 @@ class Engine:
     """A model at the service of many requests at once.
 
     Args:
-        model: What answers.
-        followed: What is searched, if anything.
+        model: What names classes.
+        embedder: What makes vectors, of the same trees.
+        followed: What is searched, if anything; the embedder made it.
         limits: How much it takes on.
         metrics: Is told what it does.
     """
 
     def __init__(
-        self, model: TrainedModel, followed: FollowedIndex | None, limits: Limits, metrics: Metrics
+        self,
+        model: TrainedModel,
+        embedder: Embedder,
+        followed: FollowedIndex | None,
+        limits: Limits,
+        metrics: Metrics,
     ) -> None:
+        trees = [spell_parser(one.frontend, one.comments) for one in (model, embedder.model)]
+        if trees[0] != trees[1]:
+            raise UsageError(
+                f"the model reads trees by {trees[0]}, but that of the index by {trees[1]}: choose"
+                " another model or index",
+                arguments=("model", "index"),
+            )
         self.model, self.limits = model, limits
         self._followed = followed
-        self._embedder = Embedder(model)
+        self._embedder = embedder
         self._metrics = metrics
         self._parsers = Parsers(
             model.frontend, model.comments, limits.max_nodes, limits.workers, limits.seconds

@@ -22,16 +22,20 @@ class FollowedIndex:
 
     Args:
         path: What ``treecaps index`` writes.
-        embedder: The model that made it.
     """
 
-    def __init__(self, path: Path, embedder: Embedder) -> None:
-        self._path, self._embedder = path, embedder
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._seen = self._look()
-        self.current = Index.open(path, embedder)
+        self.current = Index.open(path)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="index", daemon=True)
         self._thread.start()
+
+    @property
+    def embedder(self) -> Embedder:
+        """What made it, and makes the vectors of queries."""
+        return self.current.embedder
 
     def close(self, seconds: float | None = None) -> None:
         """End the thread; go on without it if it takes longer than that."""
@@ -62,4 +66,4 @@ class FollowedIndex:
             # A run that is under way changes the file many times before it is finished.
             finished = store.about["checksum"] != self.current.checksum
         if finished:
-            self.current = Index.open(self._path, self._embedder)
+            self.current = Index.open(self._path, self.embedder)

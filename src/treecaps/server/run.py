@@ -40,7 +40,8 @@ def serve(
     A process that is told so twice ends at once.
 
     Args:
-        model: The folder of a trained model, or the name of a bundled one.
+        model: The folder of a trained model, or the name of a bundled one. It makes embeddings
+            too, unless it is the default: then ``similar`` does, or the model of the index.
         index: What is searched.
         host: The address to listen on.
         port: The port; 0 for any that is free.
@@ -50,6 +51,7 @@ def serve(
     _check_packages()
     with _listen(host, port) as listener:
         from treecaps.inference.embed import Embedder
+        from treecaps.models.bundled import DEFAULT, SIMILAR
         from treecaps.models.engine import set_num_threads
         from treecaps.models.trained import load
         from treecaps.nn.memory import tune_malloc
@@ -60,9 +62,13 @@ def serve(
         set_num_threads(1)  # the other cores parse
         tune_malloc()
         loaded = load(model)
-        followed = FollowedIndex(index, Embedder(loaded)) if index else None
+        followed = FollowedIndex(index) if index else None
+        if followed:
+            embedder = followed.embedder
+        else:
+            embedder = Embedder(SIMILAR if str(model) == DEFAULT else loaded)
         metrics = Metrics()
-        engine = Engine(loaded, followed, limits, metrics)
+        engine = Engine(loaded, embedder, followed, limits, metrics)
         address = listener.getsockname()
         local = address[0] in ("127.0.0.1", "::1")
         server = _new_server(engine, metrics, limits, Path(model).name, local=local)

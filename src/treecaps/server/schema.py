@@ -210,6 +210,9 @@ class Match(BaseModel):
     path: str
     language: str
     similarity: float
+    probability: float | None = Field(
+        None, description="How probable it is that both solve the same problem, if that is known."
+    )
     function: str | None = None
     line: int | None = None
     last_line: int | None = None

@@ -89,9 +89,11 @@ class Program:
         vars(program).update(text=text, language=language, id=id, label=label, replaced=replaced)
         return program
 
-    def replace(self, *, id: str | None = None, text: bytes | None = None) -> "Program":
-        """Return a copy with another id or text; the text is not checked."""
-        given = {"id": id, "text": text}
+    def replace(
+        self, *, id: str | None = None, text: bytes | None = None, language: str | None = None
+    ) -> "Program":
+        """Return a copy with another id, text or language; the text is not checked."""
+        given = {"id": id, "text": text, "language": language}
         changes = {name: value for name, value in given.items() if value is not None}
         return self.from_clean_text(**{**vars(self), **changes})
 

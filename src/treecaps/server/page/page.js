@@ -4,7 +4,7 @@
 const $ = name => document.getElementById(name);
 const bytes = new TextEncoder();
 const text = new TextDecoder("utf-8", { ignoreBOM: true });
-const OPEN_NODES = 150, STRONGEST = 12, DEEPEST = 100, PAUSE = 400;
+const OPEN_NODES = 150, STRONGEST = 12, DEEPEST = 100, PAUSE = 400, ALIKE = 0.5;
 let about = { index: null, limits: { max_bytes: Infinity } };
 let running = new AbortController();
 let filename = null;
@@ -204,14 +204,19 @@ function showTree(source, found) {
 }
 
 function showMatches(found) {
+  // A model that was not trained for similarity knows no probability.
+  const known = found.length > 0 && found[0].probability != null;
+  const figure = one => known ? percent(one.probability) : one.similarity.toFixed(3);
   $("matches").replaceChildren(...found.map(one => {
     const place = one.line ? `${one.path}:${one.line}` : one.path;
     const name = make("span", { class: "name" }, one.function ? `${one.function} ` : "",
       make("span", { class: "quiet" }, `${place} (${one.language})`));
     const code = make("pre", {}, one.code ?? "The file has changed since it was indexed.");
     return make("li", {}, make("details", {},
-      make("summary", {}, make("span", {}, one.similarity.toFixed(3)), bar(one.similarity), name), code));
+      make("summary", {}, make("span", {}, figure(one)), bar(known ? one.probability : one.similarity), name), code));
   }));
+  if (known && found[0].probability < ALIKE)
+    $("matches").prepend(make("li", { class: "quiet" }, "Nothing really alike. The nearest:"));
   if (!found.length) $("matches").append(make("li", { class: "quiet" }, "The index is empty."));
   $("alike").hidden = false;
 }
