@@ -66,7 +66,7 @@ class Engine:
             raise UsageError(
                 f"the model reads trees by {trees[0]}, but that of the index by {trees[1]}: choose"
                 " another model or index",
-                arguments=("model", "index"),
+                arguments=("model",),
             )
         self.model, self.limits = model, limits
         self._followed = followed
