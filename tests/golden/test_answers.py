@@ -7,16 +7,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.cli.test_cli import PROGRAMS, run
 from tests.conftest import EXAMPLES
 from treecaps.inference.classify import Classification, classify
-from treecaps.models.bundled import DEFAULT, bundled_names
+from treecaps.inference.embed import Embedder
+from treecaps.models.bundled import DEFAULT, SIMILAR, bundled_names
 from treecaps.models.trained import load
+from treecaps.syntax.parse import parse_file
 from treecaps.syntax.program import Program
 
 HERE = Path(__file__).parent
+CLASSIFIERS = [name for name in bundled_names() if name != SIMILAR]
 
 
 def answers(name: str) -> dict[str, Any]:
@@ -33,13 +37,32 @@ def answers(name: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", bundled_names())
+def neighbours() -> dict[str, Any]:
+    """Return for each sample program the one nearest to it, and their similarity."""
+    vectors = Embedder(SIMILAR).embed_trees([parse_file(path) for path in EXAMPLES])
+    alike = vectors @ vectors.T
+    np.fill_diagonal(alike, -1)
+    places = [path.relative_to(PROGRAMS).as_posix() for path in EXAMPLES]
+    return {
+        place: [places[other], round(float(row[other]), 3)]
+        for place, row, other in zip(places, alike, alike.argmax(1).tolist(), strict=True)
+    }
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_answers_stay_what_they_were(name: str) -> None:
     expected = json.loads((HERE / f"{name}.json").read_text())
     found = answers(name)
     assert found.keys() == expected.keys()
     for place, (label, guess, probability) in expected.items():
         assert found[place] == [label, guess, pytest.approx(probability, abs=0.01)], place
+
+
+def test_neighbours_stay_what_they_were() -> None:
+    found = neighbours()
+    for place, (other, similarity) in json.loads((HERE / f"{SIMILAR}.json").read_text()).items():
+        assert found.pop(place) == [other, pytest.approx(similarity, abs=0.01)], place
+    assert not found
 
 
 def test_a_path_bytes_and_standard_input_agree() -> None:
@@ -54,8 +77,9 @@ def test_a_path_bytes_and_standard_input_agree() -> None:
 
 
 def main() -> None:
-    for name in bundled_names():
-        lines = (f"{json.dumps(k)}: {json.dumps(v)}" for k, v in answers(name).items())
+    every = {name: answers(name) for name in CLASSIFIERS} | {SIMILAR: neighbours()}
+    for name, found in every.items():
+        lines = (f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
         (HERE / f"{name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
