@@ -32,7 +32,7 @@ from sklearn.metrics import roc_auc_score
 
 from treecaps.errors import ProgramError
 from treecaps.inference.embed import Embedder
-from treecaps.models.bundled import DEFAULT
+from treecaps.models.bundled import SIMILAR
 from treecaps.models.engine import set_num_threads
 from treecaps.search.copies import Copies, Work
 from treecaps.syntax.languages import LANGUAGES as KNOWN
@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--half", choices=("choose", "report"), default="report")
     parser.add_argument("--dolos", type=Path)
-    parser.add_argument("--model", default=DEFAULT)
+    parser.add_argument("--model", default=SIMILAR)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     set_num_threads(1)
