@@ -10,7 +10,6 @@ same for pairs across languages. Programs that are near copies of each other cou
 
 import argparse
 import json
-import math
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,11 +44,7 @@ def main() -> None:
         labels = {str(file.relative_to(folder)): label for file, label in files.items()}
         update_index(folder, path, model=options.model)
         index = Index.open(path)
-    known = index.embedder.model.calibration
-    # At which similarity a pair has such a probability.
-    least = [
-        known.threshold + known.temperature * math.log(one / (1 - one)) for one in PROBABILITIES
-    ]
+    least = list(map(index.embedder.model.calibration.similarity, PROBABILITIES))
     functions, likeness, pairs = alike_pairs(index, min(least))
     same = np.array([judge(functions[one], functions[two], labels) for one, two in pairs.tolist()])
     rows = [

@@ -33,6 +33,7 @@ from treecaps.data.corpus import Corpus
 from treecaps.data.sequences import Joined, Selection
 from treecaps.inputs.bags import Bags, Feature
 from treecaps.models.trained import TrainedModel
+from treecaps.models.trained import load as load_model
 from treecaps.syntax.blind import blind as make_blind
 from treecaps.syntax.tree import Tree
 from treecaps.tasks.retrieval import maps_at_r
@@ -86,7 +87,8 @@ class Sparse:
         return Sparse(self.matrix[rows])
 
     @property
-    def T(self) -> "Sparse":  # noqa: D102, N802
+    def T(self) -> "Sparse":  # noqa: N802
+        """The transposed matrix, by NumPy's name."""
         return Sparse(self.matrix.T)
 
     def __matmul__(self, other: "Sparse") -> NDArray[np.float32]:
@@ -120,10 +122,10 @@ def main() -> None:
     rows["linear discriminant"] = score("linear discriminant", fit_discriminant(learn))
     trained = []
     for number, name in enumerate(options.models):
-        model = TrainedModel.load(name) if Path(name).exists() else bundled(name)
+        model = load_model(name)
         if not number:
             rows["untrained"] = score("untrained", embed(forget(model)))
-        trained.append(score(str(name), embed(model)))
+        trained.append(score(name, embed(model)))
     if trained:
         rows["trained for similarity"] = {
             place: round(mean(one[place] for one in trained), 2) for place in trained[0]
@@ -140,6 +142,9 @@ def main() -> None:
     }
     if options.json:
         print(json.dumps(result, indent=1))
+        return
+    for name, row in rows.items():
+        print(name, row)
 
 
 def load(data: Path, name: str, validation: bool) -> tuple[Programs, Programs]:
@@ -220,12 +225,6 @@ def count(trees: Sequence[Tree]) -> Any:
     return found
 
 
-def bundled(name: str) -> TrainedModel:
-    from treecaps.models.bundled import find_model
-
-    return TrainedModel.load(find_model(name))
-
-
 def embed(model: TrainedModel) -> Callable[[Sequence[Tree]], Any]:
     """Return the embeddings of a model."""
 
@@ -248,13 +247,12 @@ def forget(model: TrainedModel) -> TrainedModel:
 
     known, learned = model.vocabulary, model.members[0]
     torch.manual_seed(0)
-    outputs = model.engine.outputs if hasattr(model.engine, "outputs") else 0
-    network = new_model(model.config, len(known), outputs, len(known.tokens))
+    network = new_model(model.config, len(known), 0, len(known.tokens))
     assert isinstance(network, TreeCaps)
     assert isinstance(learned, TreeCaps)
     if network.tokens and learned.tokens:
         network.tokens.known.copy_(learned.tokens.known)
-    return TrainedModel(TorchEngine([network], [1.0], outputs), known, ())
+    return TrainedModel(TorchEngine([network], [1.0], 0), known, ())
 
 
 def deviations(trained: list[Scores]) -> Scores:

@@ -91,7 +91,8 @@ def test_pairs_are_as_often_of_one_class_as_it_is_said() -> None:
         some = (said > least) & (said < least + 0.2)
         assert some.sum() > 100
         assert right[some].mean() == pytest.approx(said[some].mean(), abs=0.07)
-    assert found.same(found.threshold) == pytest.approx(0.5)
+    for probability in (0.1, 0.5, 0.9):
+        assert found.same(found.similarity(probability)) == pytest.approx(probability)
 
 
 @pytest.mark.parametrize("label", [[], [0], [0, 0, 0], [0, 1, 2]])

@@ -1,6 +1,7 @@
 """``treecaps clones``."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,6 +105,8 @@ def command(
 
     set_num_threads(1)  # the other cores parse
     tune_malloc()
+    if files and submissions:
+        raise UsageError("choose files or submissions, not both")
     if place.is_file():
         if files or submissions or pairs or templates or against or copied is not None:
             raise UsageError(f"{place} is an index, which has no syntax trees; name its folder")
@@ -112,11 +115,11 @@ def command(
     from treecaps.search.collection import Collection
 
     embedder = Embedder(folder)
-    reader = _Reader(embedder, files, submissions, everything, min_lines, max_bytes, workers)
+    what = "files" if files else "submissions" if submissions else "functions"
+    reader = _Reader(embedder, what, everything, min_lines, max_bytes, workers)
     new = reader.read(place)
     old = reader.read(_folder_of(against)) if against else []
     collection = Collection(embedder, new, old, reader.read_templates(templates))
-    what = reader.what
     if len(new) < 2 and not old:
         note(f"{place}: {len(new)} {what} to compare: nothing to compare with")
         return 1 if reader.failed else 0
@@ -130,28 +133,17 @@ def command(
     return 1 if found or reader.failed else 0
 
 
+@dataclass
 class _Reader:
     """Reads folders as the options say, and tells what fails or is left out."""
 
-    def __init__(
-        self,
-        embedder: "Embedder",
-        files: bool,
-        submissions: bool,
-        everything: bool,
-        min_lines: int,
-        max_bytes: int,
-        workers: int | None,
-    ) -> None:
-        if files and submissions:
-            raise UsageError("choose files or submissions, not both")
-        self.what = "files" if files else "submissions" if submissions else "functions"
-        self.failed = False
-        self._embedder = embedder
-        self._everything = everything
-        self._min_lines = min_lines
-        self._max_bytes = max_bytes
-        self._workers = workers
+    embedder: "Embedder"
+    what: str
+    everything: bool
+    min_lines: int
+    max_bytes: int
+    workers: int | None
+    failed: bool = False
 
     def read(self, folder: Path) -> "list[Unit]":
         """Return what of a folder is compared."""
@@ -164,7 +156,7 @@ class _Reader:
         sources = list_sources(folder)
         note_passed_over(folder, sources)
         files = sources.files
-        if not self._everything:
+        if not self.everything:
             files, left = leave_out(folder, files)
             if left:
                 reasons = ", ".join(f"{count:,} {reason}" for reason, count in left.most_common())
@@ -176,10 +168,10 @@ class _Reader:
             units, failures = read_units(
                 folder,
                 files,
-                self._embedder,
+                self.embedder,
                 functions=functions,
-                max_bytes=self._max_bytes,
-                workers=self._workers,
+                max_bytes=self.max_bytes,
+                workers=self.workers,
                 step=advance,
             )
         for failure in (*sources.failures, *failures):
@@ -190,7 +182,7 @@ class _Reader:
         return [unit for unit in units if not functions or self._is_long(unit)]
 
     def _is_long(self, unit: "Unit") -> bool:
-        return (unit.last_line or 0) - (unit.line or 0) + 1 >= self._min_lines
+        return (unit.last_line or 0) - (unit.line or 0) + 1 >= self.min_lines
 
     def read_templates(self, files: Iterable[Path]) -> "list[Work]":
         """Return what everybody was given, as what is compared: all together, or by function."""
@@ -198,11 +190,11 @@ class _Reader:
         from treecaps.syntax.functions import find_functions
         from treecaps.syntax.parse import parse_file
 
-        frontend = self._embedder.model.frontend
+        frontend = self.embedder.model.frontend
         trees = []
         for file in files:
             try:
-                trees.append(parse_file(file, frontend=frontend, max_bytes=self._max_bytes))
+                trees.append(parse_file(file, frontend=frontend, max_bytes=self.max_bytes))
             except ProgramError as error:
                 raise UsageError(f"the template {file} cannot be used: {error}") from None
         if not trees:

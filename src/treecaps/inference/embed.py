@@ -1,6 +1,5 @@
 """Embeddings of programs: the more alike two programs are, the nearer."""
 
-import math
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,8 +110,7 @@ class Embedder:
         """
         if self.model.task != "similarity":
             return _ALIKE
-        known = self.model.calibration
-        return min(known.threshold + known.temperature * math.log(9), _EQUAL)
+        return min(self.model.calibration.similarity(0.9), _EQUAL)
 
     def embed_trees(self, trees: Iterable[Tree]) -> Vectors:
         """Return the vectors of programs that are parsed, ``[B, E]``."""

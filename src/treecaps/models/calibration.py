@@ -1,5 +1,6 @@
 """``Calibration``: from lengths of capsules, or similarities, to probabilities; and "unknown"."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,10 @@ class Calibration:
         logits = (np.asarray(similarity) - self.threshold) / self.temperature
         found: NDArray[np.float32] = np.exp(-np.logaddexp(0, -logits)).astype(np.float32)
         return found
+
+    def similarity(self, probability: float) -> float:
+        """Return at which similarity programs are of one class with a probability."""
+        return self.threshold + self.temperature * math.log(probability / (1 - probability))
 
     @classmethod
     def from_json(cls, value: Any) -> "Calibration":
