@@ -129,7 +129,7 @@ def test_search_with_the_default_model(
     done = run_here("search", out, "-", "--functions", "--top", "2")
     first, found, *_ = done.stdout.splitlines()
     assert first.startswith("-:")
-    assert re.fullmatch(r".*gcd\.py:\d+ gcd [0-9]+% python", found)
+    assert re.fullmatch(r"  \S*gcd\.py:\d+ gcd [0-9]+% python", found)
     done = run_here("search", out, programs / "gcd.py", "--functions", "--json")
     match = json.loads(done.stdout.splitlines()[0])["matches"][0]
     assert 0.5 < match["probability"] <= 1

@@ -86,10 +86,11 @@ def command(
         best = matches[0].probability if matches else None
         if best is not None and best < _ALIKE:
             say("nothing really alike; the nearest:")
+        indent = "  " if name else ""
         for match in matches:
-            say(tell_match(index, match))
+            say(indent + tell_match(index, match))
             for line in _first_lines(index, match, show):
-                say(line)
+                say(indent + line)
     gone = sorted({match.path for some in results for match in some if index.code(match) is None})
     if gone:
         note(
