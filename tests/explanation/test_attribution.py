@@ -1,5 +1,7 @@
 """What nodes, tokens and lines have to do with an answer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -161,7 +163,7 @@ def test_programs_without_known_tokens_are_explained(
 
 
 def test_other_classes_and_unknown_programs_are_explained_too(model: TrainedModel) -> None:
-    tree = treecaps.parse_code("x = 1\n", "python")
+    tree = treecaps.parse_code("x = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]\n", "python")
     found = explain(model, tree)
     assert not found.classification.known
     assert found.label == found.classification.guess
@@ -177,6 +179,17 @@ def test_other_classes_and_unknown_programs_are_explained_too(model: TrainedMode
 def test_an_empty_program_is_not_explained(model: TrainedModel) -> None:
     with pytest.raises(UsageError, match=r"a\.py is empty: there is nothing to explain"):
         explain(model, Program("# gcd\n", "python", id="a.py"), label="gcd")
+
+
+def test_what_has_no_class_is_explained_if_one_is_chosen(model: TrainedModel) -> None:
+    little = Program("app = 1\n", "python", id="a.py")
+    model = replace(model, calibration=replace(model.calibration, min_nodes=24))
+    with pytest.raises(
+        UsageError, match=r"a\.py has no class to explain: there is too little code"
+    ):
+        explain(model, little)
+    found = explain(model, little, label="gcd")
+    assert (found.label, found.classification.guess) == ("gcd", None)
 
 
 def test_only_treecaps_is_explained() -> None:

@@ -20,6 +20,20 @@ from treecaps.syntax.parse import parse_file
 from treecaps.syntax.program import Program
 
 HERE = Path(__file__).parent
+LETTER = """Hello Mara,
+
+the meeting moved to Thursday, half past nine. Please bring the list of
+rooms that you made last week; Jon still has to order chairs for them.
+Is there anything else we need before the guests arrive?
+
+Thanks, and see you then,
+Piet
+"""
+LOG = """2024-03-01 09:14:02 INFO  started on port 8080
+2024-03-01 09:14:07 WARN  disk is 91 % full
+2024-03-01 09:15:31 ERROR connection to 10.0.0.7 lost after 3 tries
+2024-03-01 09:15:32 INFO  stopped
+"""
 CLASSIFIERS = [name for name in bundled_names() if name != SIMILAR]
 
 
@@ -47,6 +61,26 @@ def neighbours() -> dict[str, Any]:
         place: [places[other], round(float(row[other]), 3)]
         for place, row, other in zip(places, alike, alike.argmax(1).tolist(), strict=True)
     }
+
+
+@pytest.mark.parametrize("language", ["python", "c", "javascript", "kotlin", "rust", "go"])
+@pytest.mark.parametrize("text", [LETTER, LOG], ids=["letter", "log"])
+def test_other_texts_have_no_class(text: str, language: str) -> None:
+    (found,) = classify(DEFAULT, [Program(text, language)], workers=1)
+    assert isinstance(found, Classification)
+    assert (found.label, found.guess) == ("unknown", None)
+    # Kotlin's parser makes one node of all that it does not understand.
+    little = "there is too little code to tell"
+    assert found.reason == (little if language == "kotlin" else f"most of it is not {language}")
+
+
+@pytest.mark.parametrize(
+    "code", ["app = 1\n", "def f(app): return app\n", "import os\nnode.next()\n"]
+)
+def test_a_line_of_code_has_no_class(code: str) -> None:
+    (found,) = classify(DEFAULT, [Program(code, "python")], workers=1)
+    assert isinstance(found, Classification)
+    assert found.verdict == "unknown, there is too little code to tell"
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)

@@ -1,6 +1,7 @@
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from treecaps.data import parallel
 from treecaps.errors import Failure, UsageError
 from treecaps.inference.classify import Candidate, Classification, classify, classify_units
 from treecaps.inference.units import CodeUnit
+from treecaps.models.calibration import Calibration
 from treecaps.syntax.program import Program
 
 
@@ -91,12 +93,38 @@ def test_of_an_empty_program_nothing_is_guessed() -> None:
     *results, last = classify(model, [*empty, full], top=2)
     for result in results:
         assert isinstance(result, Classification)
-        assert result == Classification("<code>", "unknown", False, None, 0.0, 0.0, ())
+        nothing = Classification("<code>", "unknown", False, None, 0.0, 0.0, ())
+        assert result == replace(nothing, reason="the program is empty")
         assert result.to_dict()["guess"] is None
     assert isinstance(last, Classification)
     assert last.guess in LABELS
     pieces = [CodeUnit(one.id, treecaps.parse_code(one.text, one.language)) for one in empty]
     assert classify_units(model, pieces) == results
+
+
+MAIL = "Dear Ann,\n\nthe books are here; shall I bring them on Monday?\n\nYours, Tom\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "min_nodes", "reason"),
+    [
+        ("app = 1\n", 24, "there is too little code to tell"),
+        ("app = 1\n", 6, None),
+        ("app = 1\n", 7, "there is too little code to tell"),
+        (MAIL, 0, "most of it is not python"),
+        ("def f(a):\n    return a + 1\n\n" * 3 + MAIL, 24, None),
+    ],
+)
+def test_of_little_or_broken_code_nothing_is_guessed(
+    code: str, min_nodes: int, reason: str | None
+) -> None:
+    model = replace(small_model(), calibration=Calibration(min_nodes=min_nodes))
+    (result,) = classify(model, [Program(code, "python")])
+    assert isinstance(result, Classification)
+    assert result.reason == reason
+    assert (result.guess is None, result.known) == (reason is not None, reason is None)
+    assert result.to_dict().get("reason") == reason
+    assert result.verdict == (f"unknown, {reason}" if reason else result.label)
 
 
 def test_kinds_that_were_not_in_training_are_no_trouble() -> None:

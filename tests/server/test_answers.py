@@ -225,6 +225,7 @@ def test_an_empty_program_is_called_so(server: Running, code: str) -> None:
         "probability": 0.0,
         "length": 0.0,
         "top": [],
+        "reason": "the program is empty",
     }
     for path, use in ("explain", "explain"), ("search", "search for"):
         refused = server.post(path, body)

@@ -98,6 +98,14 @@ def test_an_empty_program_is_called_so(page: Page) -> None:
     expect(page.get_by_role("status")).to_be_hidden()
     expect(page.locator("#bars li")).to_have_count(0)
     expect(page.locator("#why")).to_be_hidden()
+
+
+def test_why_nothing_can_be_told_is_said(page: Page) -> None:
+    page.get_by_label("Code").fill("Dear Ann,\n\nshall I bring the books on Monday?\n\nTom\n")
+    page.get_by_label("Language").select_option("python")
+    expect(page.locator("#verdict")).to_have_text("unknown, most of it is not python")
+    expect(page.get_by_role("status")).to_be_hidden()
+    expect(page.locator("#why")).to_be_hidden()
     expect(page.locator("#alike")).to_be_hidden()
 
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from treecaps.models.calibration import Calibration
-from treecaps.tasks.calibrate import calibrate, calibrate_pairs
+from treecaps.tasks.calibrate import calibrate, calibrate_pairs, least_nodes
 
 
 def draw(
@@ -42,6 +42,15 @@ def test_few_right_answers_become_unknown_and_many_wrong_ones_may() -> None:
     lost = lengths[:, 0] < found.threshold
     assert 0.04 < lost[100:].mean() <= 0.05
     assert bool(lost[:100].all())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "least"), [([100, 300], 24), ([10, 300], 5), ([1, *[100] * 200], 24), ([1], 0)]
+)
+def test_what_is_too_little_code_depends_on_the_training_programs(
+    nodes: list[int], least: int
+) -> None:
+    assert least_nodes(np.array(nodes)) == least
 
 
 def test_nothing_to_calibrate_with_changes_nothing() -> None:

@@ -49,9 +49,9 @@ def command(
     FILE may be a file, a folder (all programs below it) or - for standard input, which needs
     --language. Each prints a line: the class with its probability, then the next best.
 
-    A program in which no class is present enough is unknown, and the best guess stands beside:
-    the length of its code capsule, from 0 to 1, is below what the model's validation data ask for.
-    Probabilities are those of the classes if the program belongs to any.
+    A program in which no class is present enough (its length is below the model's threshold) is
+    unknown, and the best guess stands beside. Of a line or two, and of texts that are no programs,
+    nothing is guessed. Probabilities are those of the classes if the program belongs to any.
     """
     inputs = expand(paths, language)
     begun = time.perf_counter()
@@ -101,8 +101,8 @@ def _place(result: "Classification") -> str:
 
 
 def _describe(result: "Classification") -> str:
-    if result.guess is None:
-        return f"{result.label}, the program is empty"
+    if result.reason:
+        return result.verdict
     first, *others = (f"{one.label} {one.probability:.0%}" for one in result.top)
     if not result.known:
         first = f"{result.label}, perhaps {first} (length {result.length:.2f})"

@@ -94,8 +94,8 @@ def _show(found: "Explanation") -> None:
     from treecaps.explanation.terminal import dimension_lines, to_lines
 
     said = found.classification
-    verdict = said.label if said.known else f"{said.label}, perhaps {said.guess}"
-    say(f"{said.id}: {verdict} {said.probability:.0%}; what adds to {found.label}:")
+    share = "" if said.reason else f" {said.probability:.0%}"
+    say(f"{said.id}: {said.verdict}{share}; what adds to {found.label}:")
     lines = list(to_lines(found))
     shown = lines if len(lines) <= _LINES else lines[:_LINES]
     if is_terminal(sys.stdout):

@@ -175,7 +175,11 @@ def explain(
     if is_empty(program):
         raise UsageError(f"{name} is empty: there is nothing to explain")
     said = classify_tree(model, program, name)
-    label = label or said.top[0].label
+    label = label or said.guess
+    if label is None:
+        raise UsageError(
+            f"{name} has no class to explain: {said.reason}; choose one", arguments=("label",)
+        )
     method = method or best_method(model, program)
     nodes = attribute(model, program, label, method)
     routes = _routes(model, program, model.labels.index(label))

@@ -19,6 +19,9 @@ from treecaps.syntax.tree import Tree
 from treecaps.tasks import check_answers
 from treecaps.text import html_table, short_repr
 
+_BROKEN = 0.5
+"""If a larger share of a text is in error, it is no program."""
+
 
 class Candidate(NamedTuple):
     """A class that a program may belong to."""
@@ -34,17 +37,19 @@ class Classification:
 
     Args:
         id: The program's name.
-        label: The class of the program, or ``unknown`` where no class is present enough or the
-            program is empty.
+        label: The class of the program, or ``unknown`` where no class is present enough or nothing
+            can be told.
         known: Whether one is.
-        guess: The class whose code capsule is the longest, present enough or not; ``None`` for an
-            empty program, of which nothing can be told.
+        guess: The class whose code capsule is the longest, present enough or not; ``None`` where
+            nothing can be told.
         probability: Its calibrated probability, if the program is of any of the classes.
         length: The length of its code capsule, from 0 to 1: how present the class is, whatever
             is true of the others.
-        top: The classes with the longest code capsules, longest first; none for an empty program.
+        top: The classes with the longest code capsules, longest first; none where nothing can be
+            told.
         function: The name of the function that this is about; ``None`` for a whole program.
         line: The line where that begins, from 1.
+        reason: Why nothing can be told, as ``find_reason`` says it; ``None`` otherwise.
     """
 
     id: str
@@ -56,6 +61,14 @@ class Classification:
     top: tuple[Candidate, ...]
     function: str | None = None
     line: int | None = None
+    reason: str | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The answer in words: the class, or unknown and why, or unknown and the best guess."""
+        if self.known:
+            return self.label
+        return f"{self.label}, {self.reason or f'perhaps {self.guess}'}"
 
     def __repr__(self) -> str:
         where = {} if self.function is None else {"function": self.function}
@@ -74,12 +87,25 @@ class Classification:
         values = {**vars(self), "top": [candidate._asdict() for candidate in self.top]}
         if self.function is None:
             del values["function"], values["line"]
+        if self.reason is None:
+            del values["reason"]
         return values
 
 
 def is_empty(tree: Tree) -> bool:
     """Tell whether a program has no code: nothing but white space and comments."""
     return len(tree) == 1
+
+
+def find_reason(model: TrainedModel, tree: Tree) -> str | None:
+    """Return why nothing can be told of a program, or ``None``: it is empty, short or broken."""
+    if is_empty(tree):
+        return "the program is empty"
+    if len(tree) < model.calibration.min_nodes:
+        return "there is too little code to tell"
+    if tree.error_share > _BROKEN:
+        return f"most of it is not {tree.language}"
+    return None
 
 
 def classify(
@@ -127,9 +153,10 @@ def classify_units(
 def _classification(
     model: TrainedModel, unit: CodeUnit, best: tuple[Candidate, ...]
 ) -> Classification:
-    if is_empty(unit.tree):
+    reason = find_reason(model, unit.tree)
+    if reason:
         nothing = (UNKNOWN, False, None, 0.0, 0.0, ())
-        return Classification(unit.id, *nothing, unit.function, unit.line)
+        return Classification(unit.id, *nothing, unit.function, unit.line, reason)
     known = best[0].length >= model.calibration.threshold
     label = best[0].label if known else UNKNOWN
     return Classification(unit.id, label, known, *best[0], best, unit.function, unit.line)

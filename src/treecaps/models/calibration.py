@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 UNKNOWN = "unknown"
 """What is said of a program in which no class is present enough."""
+_TYPES = {"temperature": float, "threshold": float, "min_nodes": int}
 _COLDEST, _HOTTEST = 1e-6, 1e6
 """Far beyond what calibration finds; divided by less, lengths may be infinite."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How lengths become probabilities, and how long a capsule must be to be believed.
+    """How lengths become probabilities, and when the answer is unknown.
 
     As they come, lengths make a softmax that is nearly flat and says little. For models that are
     trained for similarity, this is about the similarity of two programs instead.
@@ -23,10 +24,12 @@ class Calibration:
     Args:
         temperature: What lengths are divided by before the softmax; 1 is the paper's.
         threshold: Below this length of the longest code capsule, the answer is unknown.
+        min_nodes: A program whose tree has fewer nodes is too little code to tell.
     """
 
     temperature: float = 1.0
     threshold: float = 0.0
+    min_nodes: int = 0
 
     def probabilities(self, lengths: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the probability of each class, ``[B, classes]`` as the lengths are."""
@@ -51,12 +54,13 @@ class Calibration:
     @classmethod
     def from_json(cls, value: Any) -> "Calibration":
         """Make one of plain values and check them, or raise ``ValueError``."""
+        # Models of older versions know no least number of nodes.
+        found = {"min_nodes": 0, **value} if isinstance(value, dict) else {}
         if not (
-            isinstance(value, dict)
-            and set(value) == {"temperature", "threshold"}
-            and all(isinstance(number, float) for number in value.values())
-            and _COLDEST <= value["temperature"] <= _HOTTEST
-            and 0 <= value["threshold"] <= 1
+            {name: type(number) for name, number in found.items()} == _TYPES
+            and _COLDEST <= found["temperature"] <= _HOTTEST
+            and 0 <= found["threshold"] <= 1
+            and found["min_nodes"] >= 0
         ):
             raise ValueError("not a calibration")
-        return cls(**value)
+        return cls(**found)

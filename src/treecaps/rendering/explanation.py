@@ -92,10 +92,9 @@ class _Node:
 def to_html(explanation: Explanation) -> str:
     """Return the page: the answer, the source as a heat map beside the tree, the routes."""
     said = explanation.classification
-    verdict = said.label if said.known else f"{said.label}, perhaps {said.guess}"
     return render(
         "explanation",
-        title=f"{said.id}: {verdict}",
+        title=f"{said.id}: {said.verdict}",
         answer=said,
         label=explanation.label,
         method=explanation.method,

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from treecaps.data.sequences import count_nodes
 from treecaps.models.torch_engine import TorchEngine
 from treecaps.models.trained import TrainedModel
 from treecaps.reproduction.data import Labelled
@@ -27,4 +28,4 @@ def join(models: Sequence[TrainedModel], val: Labelled) -> TrainedModel:
     )
     label = np.array([first.labels.index(name) for name in val.labels], np.int64)
     examples = Examples(together.read_trees(val.trees), label, label)
-    return Classification().finish(together, examples)[0]
+    return Classification().finish(together, examples, count_nodes(val.trees))[0]

@@ -11,7 +11,7 @@ import numpy as np
 from treecaps.errors import Failure, UsageError
 from treecaps.explanation.attribution import MOST_NODES, Method
 from treecaps.explanation.explanation import explain
-from treecaps.inference.classify import Classification, classify_units, is_empty
+from treecaps.inference.classify import Classification, classify_units, find_reason, is_empty
 from treecaps.inference.embed import Embedder, Embedding
 from treecaps.inference.units import CodeUnit
 from treecaps.models.trained import TrainedModel, spell_parser
@@ -148,6 +148,9 @@ class Engine:
         (unit,) = await self._parse(source)
         if is_empty(unit.tree):
             raise _refuse_empty("explain")
+        reason = find_reason(self.model, unit.tree)
+        if reason and label is None:
+            raise RefusedError(422, "no-class", f"{reason}: choose the label to explain")
         if method == "gradients" and len(unit.tree) > MOST_NODES:
             raise RefusedError(
                 413,

@@ -163,12 +163,13 @@ class ClassificationAnswer(BaseModel):
     id: str
     label: str = Field(description="The class, or unknown where none is present enough.")
     known: bool
-    guess: str | None = Field(description="The best class; null for an empty program.")
+    guess: str | None = Field(description="The best class; null where nothing can be told.")
     probability: float
     length: float
     top: list[Candidate]
     function: str | None = None
     line: int | None = None
+    reason: str | None = Field(None, description="Why nothing can be told, if nothing can.")
 
 
 class EmbeddingAnswer(BaseModel):

@@ -117,9 +117,15 @@ class Task:
         raise NotImplementedError
 
     def finish(
-        self, model: "TrainedModel", examples: Examples
+        self, model: "TrainedModel", examples: Examples, nodes: "Longs"
     ) -> "tuple[TrainedModel, dict[str, float]]":
-        """Weigh and calibrate trained networks by validation programs, and return their metrics."""
+        """Weigh and calibrate trained networks by validation programs, and return their metrics.
+
+        Args:
+            model: The networks.
+            examples: The validation programs.
+            nodes: ``[B]``, how many nodes each of the training programs has.
+        """
         return model, {}
 
     # What a trained model is for.

@@ -10,6 +10,8 @@ from treecaps.models.calibration import Calibration
 _COLDEST, _HOTTEST = 1e-3, 10.0
 _LOST = 0.05
 """The share of right answers that may be called unknown."""
+_LITTLE = 24
+"""Trees of so many nodes have a statement or two: nobody can tell what they are for."""
 _BINS = 400
 _ROWS = 1 << 10
 """Into how many classes similarities are counted, and for how many programs at a time."""
@@ -43,6 +45,16 @@ def calibrate(lengths: NDArray[np.float32], label: NDArray[np.int64]) -> Calibra
     right = lengths.max(1)[lengths.argmax(1) == label]
     threshold = float(np.quantile(right, _LOST, method="lower")) if len(right) else 0.0
     return Calibration(math.exp(float(best.x)), threshold)
+
+
+def least_nodes(nodes: NDArray[np.int64]) -> int:
+    """Return below how many nodes a program is too little code to tell.
+
+    Args:
+        nodes: ``[B]``, how many nodes the training programs have. Where they are small
+            themselves, half of a small one is little. One in a hundred may be there by mistake.
+    """
+    return min(_LITTLE, int(np.quantile(nodes, 0.01, method="lower")) // 2)
 
 
 def calibrate_pairs(views: NDArray[np.float32], label: NDArray[np.int64]) -> Calibration:

@@ -80,13 +80,13 @@ class Classification(Task):
         return {**metrics, "val_loss": loss / max(int((label != UNKNOWN).sum()), 1)}
 
     def finish(
-        self, model: "TrainedModel", examples: Examples
+        self, model: "TrainedModel", examples: Examples, nodes: "Longs"
     ) -> "tuple[TrainedModel, dict[str, float]]":
-        """Weigh the networks of an ensemble, fit temperature and threshold, and score."""
+        """Weigh the networks of an ensemble, fit what makes answers unknown, and score."""
         import numpy as np
 
         from treecaps.models.torch_engine import TorchEngine
-        from treecaps.tasks.calibrate import calibrate
+        from treecaps.tasks.calibrate import calibrate, least_nodes
         from treecaps.tasks.ensemble import weigh
 
         inputs, label = examples.inputs, examples.every_label
@@ -97,7 +97,8 @@ class Classification(Task):
             weights = weigh(outputs, np.eye(len(model.labels))[label[known]])
             model = replace(model, engine=TorchEngine(engine.members, weights, engine.outputs))
         scores = model.scores(inputs)
-        model = replace(model, calibration=calibrate(scores[known], label[known]))
+        found = calibrate(scores[known], label[known])
+        model = replace(model, calibration=replace(found, min_nodes=least_nodes(nodes)))
         return model, _metrics(scores, examples)
 
     def summary(self, labels: Sequence[str]) -> str:

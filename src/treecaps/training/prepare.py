@@ -69,6 +69,11 @@ class Data:
     val: Examples
     facts: dict[str, dict[str, Any]]
 
+    @property
+    def nodes(self) -> Longs:
+        """How many nodes each of the training trees has."""
+        return count_nodes(self.trees)
+
     def fingerprint(self) -> str:
         """Return a digest of everything that networks learn from."""
         return digest_parts(self._contents())

@@ -406,7 +406,7 @@ class _Training:
             self.source.comments,
             task=self.preset.task.name,
         )
-        model, validated = self.preset.task.finish(model, self.data.val)
+        model, validated = self.preset.task.finish(model, self.data.val, self.data.nodes)
         histories = [trainer.history for trainer in trainers]
         metrics = {
             "epochs": sum(map(len, histories)),

@@ -116,7 +116,7 @@ function bar(share) {
 
 function showAnswer(found) {
   $("verdict").textContent = found.known ? found.label
-    : found.guess === null ? "unknown, the program is empty" : `unknown, perhaps ${found.guess}`;
+    : `unknown, ${found.reason || `perhaps ${found.guess}`}`;
   $("bars").replaceChildren(...found.top.map(one => make("li", {},
     make("span", { class: "name" }, one.label),
     make("span", { class: "share" }, percent(one.probability)), bar(one.probability))));
