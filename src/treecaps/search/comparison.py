@@ -1,5 +1,6 @@
 """A collection of works laid open for people: its nearest pairs, and what matches in each."""
 
+import os
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,8 +26,6 @@ FLOOR = 0.5
 """Of more works, pairs are looked at from this share on, or if they are alike."""
 PAIRS = 2000
 """How many pairs are laid open at most."""
-NEAREST = 10
-"""How many pairs of each work are laid open by each measure, beside those that are copied."""
 LARGEST = 200_000
 """Works of more bytes are compared, but not shown."""
 
@@ -113,7 +112,7 @@ def compare(
     *,
     template: Sequence[Tree] = (),
     max_bytes: int = MAX_BYTES,
-    workers: int = 1,
+    workers: int | None = None,
     step: Step | None = None,
 ) -> Comparison:
     """Lay a collection open.
@@ -125,7 +124,7 @@ def compare(
         copied: From which share on two are copied.
         template: What everybody was given, which is not looked for in both.
         max_bytes: The largest file that is taken.
-        workers: How many processes parse.
+        workers: How many processes parse; as many as there are cores by default.
         step: Called with the share done.
     """
     tell = step or (lambda share: None)
@@ -139,7 +138,7 @@ def compare(
     chosen = choose_pairs(pairs, ends, copied)
     needed = sorted({number for which in chosen for number in ends[which]})
     units = [collection.units[number] for number in needed]
-    read = read_sources(units, embedder, max_bytes, workers)
+    read = read_sources(units, embedder, max_bytes, workers or os.cpu_count() or 1)
     sources = dict(zip(needed, read, strict=True))
     tell(0.4)
     given = Subtrees(template)
@@ -171,7 +170,7 @@ def compare(
 def choose_pairs(
     pairs: Sequence[ClonePair], ends: Sequence[tuple[int, int]], copied: float
 ) -> list[int]:
-    """Return the numbers of the pairs to lay open: those that are copied, and the nearest of each.
+    """Return the numbers of the pairs to lay open: what is copied, then the nearest of each work.
 
     Args:
         pairs: All pairs, most copied first.
@@ -185,8 +184,7 @@ def choose_pairs(
             rank[which] = min(rank[which], *(seen[work] for work in ends[which]))
             seen.update(ends[which])
     rank = [-1 if pair.copied >= copied else one for pair, one in zip(pairs, rank, strict=True)]
-    near = [which for which in range(len(pairs)) if rank[which] < NEAREST]
-    return sorted(sorted(near, key=lambda which: rank[which])[:PAIRS])
+    return sorted(sorted(range(len(pairs)), key=lambda which: rank[which])[:PAIRS])
 
 
 def _highest(

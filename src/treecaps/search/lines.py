@@ -6,27 +6,25 @@ What few lines have weighs more. Two lines correspond if each has more in common
 with any line beside it, and enough of what both have.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import log
-from operator import itemgetter
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from treecaps.hashing import hash_64
+from treecaps.search.copies import ranges
 from treecaps.search.parts import Part, Subtrees
 from treecaps.search.pieces import hash_shapes
-from treecaps.syntax.common import CommonTree
 from treecaps.syntax.subtokens import split_token
-from treecaps.syntax.tree import Tree
 
 LEAST = 0.35
 """Which share of what two lines have must be common to both."""
-_COMMON = 50
+COMMON = 50
 """What more lines have does not tell which of them correspond."""
 
-_Features = Counter[int | str]
+_Ints = NDArray[np.int64]
+_Features = tuple[_Ints, NDArray[np.uint64]]
 
 
 class Line(NamedTuple):
@@ -44,6 +42,15 @@ class LinePair(NamedTuple):
     share: float
 
 
+class Feature(NamedTuple):
+    """The window or a word of a node: its program, its line, its first byte, and a hash."""
+
+    program: int
+    line: int
+    start: int
+    hash: int
+
+
 class Lines:
     """What the lines of a work are made of, without what everybody was given.
 
@@ -52,42 +59,51 @@ class Lines:
     """
 
     def __init__(self, work: Subtrees) -> None:
-        given = [work.given[work.program == number] for number in range(len(work.trees))]
-        self._programs = [
-            sorted(_read_nodes(*one), key=itemgetter(1))
-            for one in zip(work.trees, work.common, given, strict=True)
-        ]
+        found = list(list_features(work))
+        columns = np.array(found, np.uint64).reshape(-1, 4)
+        self._program, number, self._start = columns[:, :3].astype(np.int64).T
+        self._hash = columns[:, 3]
+        most = int(number.max(initial=0)) + 1
+        known, self._line = np.unique(self._program * most + number, return_inverse=True)
+        self.lines = [Line(*divmod(one, most)) for one in known.tolist()]
 
-    def beside(self, parts: Iterable[Part], side: int) -> dict[Line, _Features]:
-        """Return what the lines are made of beside what stands in some parts of a side."""
-        spans: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-        for part in parts:
-            spans[part.program[side]].append((part.start[side], part.end[side]))
-        found: defaultdict[Line, _Features] = defaultdict(Counter)
-        for program, nodes in enumerate(self._programs):
-            ends = iter(sorted(spans[program]))
-            begin, end = next(ends, (0, 0))
-            for number, start, features in nodes:  # by where they begin
-                while start >= end > 0:
-                    begin, end = next(ends, (0, 0))
-                if not begin <= start < end:
-                    found[Line(program, number)].update(features)
-        return found
+    def beside(self, parts: Sequence[Part], side: int) -> _Features:
+        """Return numbers of lines, and hashes of what each has beside parts of a side, once."""
+        kept = np.ones(len(self._hash), bool)
+        for program in {part.program[side] for part in parts}:
+            spans = sorted(
+                (part.start[side], part.end[side])
+                for part in parts
+                if part.program[side] == program
+            )
+            begin, end = np.array(spans).T
+            last = np.searchsorted(begin, self._start, "right") - 1
+            kept &= (self._program != program) | (last < 0) | (self._start >= end[last])
+        order = np.lexsort((self._hash[kept], self._line[kept]))
+        line, hashes = self._line[kept][order], self._hash[kept][order]
+        fresh = np.ones(len(line), bool)
+        fresh[1:] = (line[1:] != line[:-1]) | (hashes[1:] != hashes[:-1])
+        return line[fresh], hashes[fresh]
 
 
-def _read_nodes(
-    tree: Tree, common: CommonTree, given: NDArray[np.bool_]
-) -> Iterator[tuple[int, int, list[int | str]]]:
-    """Yield the line of each node but the root, its first byte, and its window and words."""
-    window = hash_shapes(common.kind, common.parent, 1).tolist()
-    inner = set(common.parent.tolist())
-    start, end = tree.start[common.node], tree.end[common.node].tolist()
-    breaks = np.flatnonzero(np.frombuffer(tree.text, np.uint8) == ord("\n"))
-    line = (np.searchsorted(breaks, start) + 1).tolist()
-    for node, first in enumerate(start.tolist()):
-        words = () if node in inner else split_token(tree.text[first : end[node]])
-        if node and not given[node]:
-            yield line[node], first, [window[node], *words]
+def list_features(work: Subtrees) -> Iterator[Feature]:
+    """Yield the windows and words of all nodes but roots, and but what everybody was given."""
+    first = 0
+    for program, (tree, common) in enumerate(zip(work.trees, work.common, strict=True)):
+        window = hash_shapes(common.kind, common.parent, 1).tolist()
+        inner = set(common.parent.tolist())
+        given = work.given[first : first + len(common)]
+        first += len(common)
+        start, end = tree.start[common.node], tree.end[common.node].tolist()
+        breaks = np.flatnonzero(np.frombuffer(tree.text, np.uint8) == ord("\n"))
+        line = (np.searchsorted(breaks, start) + 1).tolist()
+        for node in range(1, len(common)):
+            if given[node]:
+                continue
+            begin = int(start[node])
+            yield Feature(program, line[node], begin, window[node])
+            for word in () if node in inner else split_token(tree.text[begin : end[node]]):
+                yield Feature(program, line[node], begin, hash_64(word.encode()))
 
 
 def match_lines(left: Lines, right: Lines, parts: Sequence[Part] = ()) -> list[LinePair]:
@@ -98,55 +114,38 @@ def match_lines(left: Lines, right: Lines, parts: Sequence[Part] = ()) -> list[L
         right: The other.
         parts: What matches already, and is left out.
     """
-    one, other = left.beside(parts, 0), right.beside(parts, 1)
-    weight = _weigh([*one.values(), *other.values()])
-    totals = [{line: _sum(weight, some) for line, some in side.items()} for side in (one, other)]
+    one, other, share = _compare(left.beside(parts, 0), right.beside(parts, 1))
+    near = share >= LEAST
+    one, other, share = one[near], other[near], share[near]
     # Of lines that are as near, those correspond that stand as far down in both works.
-    depth = [
-        {line: place / len(side) for place, line in enumerate(sorted(side))}
-        for side in (one, other)
-    ]
-    found = [
-        LinePair(line, match, 2 * common / (totals[0][line] + totals[1][match]))
-        for (line, match), common in _share(one, other, weight).items()
-    ]
-    found = [pair for pair in found if pair.share >= LEAST]
-    found.sort(key=lambda pair: (-pair.share, abs(depth[0][pair.left] - depth[1][pair.right])))
+    apart = np.abs(one / max(len(left.lines), 1) - other / max(len(right.lines), 1))
     best: list[LinePair] = []
-    seen: set[tuple[int, Line]] = set()
-    for pair in found:
-        ends = {(0, pair.left), (1, pair.right)}
+    seen: set[tuple[int, int]] = set()
+    for which in np.lexsort((apart, -share.round(6))).tolist():
+        ends = {(0, int(one[which])), (1, int(other[which]))}
         if not ends & seen:
-            best.append(pair)
+            lines = left.lines[one[which]], right.lines[other[which]]
+            best.append(LinePair(*lines, float(share[which])))
         seen |= ends
     return sorted(best)
 
 
-def _weigh(lines: Sequence[_Features]) -> dict[int | str, float]:
-    """Return how much each feature says."""
-    count = Counter(feature for line in lines for feature in line)
-    return {
-        feature: log(1 + len(lines) / many) for feature, many in count.items() if many <= _COMMON
-    }
-
-
-def _sum(weight: Mapping[int | str, float], features: _Features) -> float:
-    return sum(weight.get(feature, 0.0) * many for feature, many in features.items())
-
-
-def _share(
-    one: Mapping[Line, _Features],
-    other: Mapping[Line, _Features],
-    weight: Mapping[int | str, float],
-) -> dict[tuple[Line, Line], float]:
-    """Return what lines of both sides have in common, of those that have something."""
-    places: defaultdict[int | str, list[Line]] = defaultdict(list)
-    for line, features in other.items():
-        for feature in features.keys() & weight.keys():
-            places[feature].append(line)
-    shared: defaultdict[tuple[Line, Line], float] = defaultdict(float)
-    for line, features in one.items():
-        for feature, many in features.items():
-            for match in places.get(feature, ()):
-                shared[line, match] += weight[feature] * min(many, other[match][feature])
-    return shared
+def _compare(left: _Features, right: _Features) -> tuple[_Ints, _Ints, NDArray[np.float64]]:
+    """Return which lines of both sides have something in common, and which share it is."""
+    (line, hashes), (match, others) = left, right
+    _, which = np.unique(np.concatenate([hashes, others]), return_inverse=True)
+    count = np.bincount(which)
+    size = len(np.unique(line)) + len(np.unique(match))
+    weight = np.where(count <= COMMON, np.log(1 + size / np.maximum(count, 1)), 0)
+    mine, theirs = which[: len(line)], which[len(line) :]
+    totals = np.bincount(line, weight[mine]), np.bincount(match, weight[theirs])
+    told = weight[mine] > 0
+    line, mine = line[told], mine[told]
+    order = np.argsort(theirs, kind="stable")
+    begin, end = (np.searchsorted(theirs[order], mine, side) for side in ("left", "right"))
+    both = np.repeat(line, end - begin) * (1 + match.max(initial=0))
+    both += match[order[ranges(begin, end)]]
+    pairs, place = np.unique(both, return_inverse=True)
+    shared = np.bincount(place, np.repeat(weight[mine], end - begin), len(pairs))
+    one, other = np.divmod(pairs, 1 + match.max(initial=0))
+    return one, other, 2 * shared / (totals[0][one] + totals[1][other])
