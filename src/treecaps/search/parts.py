@@ -51,7 +51,7 @@ class Subtrees:
 
     Args:
         trees: The programs.
-        template: Programs that everybody was given; their subtrees match nothing.
+        template: Programs that everybody was given. Their subtrees match within larger ones only.
     """
 
     def __init__(self, trees: Sequence[Tree], template: "Subtrees | None" = None) -> None:

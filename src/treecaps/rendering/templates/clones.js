@@ -219,8 +219,9 @@ function showSource(section, work, marks, side) {
     let begin = 0;
     source.text.split('\n').forEach((text, row) => {
       const line = make('div', {}, make('span', { className: 'no' }, String(source.line + row)));
+      const indent = text.search(/\S|$/);
       const code = make('span');
-      let done = 0;
+      let done = indent;
       const add = (to, id) => {
         if (to <= done) return;
         const run = text.slice(done, to);
@@ -229,13 +230,12 @@ function showSource(section, work, marks, side) {
       };
       for (const [, start, end, id] of own) {
         if (end <= begin || start >= begin + text.length) continue;
-        add(Math.max(start - begin, text.search(/\S|$/)));
+        add(start - begin);
         add(Math.min(end - begin, text.length), id);
       }
       add(text.length);
-      if (like.has(row) && text.trim())
-        mark(Object.assign(code, { className: 'like' }), `l${like.get(row)}`);
-      line.append(code); pre.append(line);
+      if (like.has(row)) mark(Object.assign(code, { className: 'like' }), `l${like.get(row)}`);
+      line.append(text.slice(0, indent), code); pre.append(line);
       begin += text.length + 1;
     });
     if (sources.length > 1 || source.name !== works[work].name)
