@@ -225,6 +225,7 @@ def test_what_cannot_be_compared(model: Path, work: Path, tmp_path: Path, run_he
         ((work, "--files", "--submissions"), "not both"),
         ((work, "--against", tmp_path / "none"), "is no folder"),
         ((work, "--copied", "2"), "above 0 and at most 1"),
+        ((work, "--copied", "2", "--html", tmp_path / "page.html"), "above 0 and at most 1"),
     ):
         done = run_here("clones", *words, "--model", model)
         assert (done.returncode, done.stdout) == (2, "")

@@ -122,6 +122,7 @@ def command(
     from treecaps.models.engine import set_num_threads
     from treecaps.nn.memory import tune_malloc
 
+    # It is long because every option is a parameter.
     set_num_threads(1)  # the other cores parse
     tune_malloc()
     if files and submissions:

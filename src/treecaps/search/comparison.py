@@ -3,7 +3,7 @@
 import os
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from math import inf
@@ -12,6 +12,7 @@ from pathlib import Path
 from treecaps.data.parallel import parse_programs
 from treecaps.errors import Failure, ProgramError
 from treecaps.inference.embed import Embedder
+from treecaps.search.clones import check_threshold
 from treecaps.search.collection import COPIED, ClonePair, Collection, Step
 from treecaps.search.lines import LinePair, Lines, match_lines
 from treecaps.search.parts import Part, Subtrees, match_subtrees
@@ -129,6 +130,8 @@ def compare(
     """
     tell = step or (lambda share: None)
     threshold = embedder.alike if threshold is None else threshold
+    check_threshold(threshold)
+    check_threshold(copied)
     every = len(collection) <= EVERY
     floor = 0.0 if every else min(FLOOR, copied)
     pairs = collection.pairs() if every else collection.pairs(threshold, floor)
@@ -141,19 +144,11 @@ def compare(
     read = read_sources(units, embedder, max_bytes, workers or os.cpu_count() or 1)
     sources = dict(zip(needed, read, strict=True))
     tell(0.4)
-    given = Subtrees(template)
-    subtrees = {
-        number: Subtrees([source.tree for source in some], given)
-        for number, some in sources.items()
-    }
-    lines = {number: Lines(work) for number, work in subtrees.items()}
     shown = []
+    matches = _Matches(sources, template)
     for done, which in enumerate(chosen):
         tell(0.4 + 0.6 * done / len(chosen))
-        left, right = ends[which]
-        parts = match_subtrees(subtrees[left], subtrees[right])
-        others = match_lines(lines[left], lines[right], parts)
-        shown.append(ShownPair(left, right, pairs[which], parts, others))
+        shown.append(ShownPair(*ends[which], pairs[which], *matches.of(*ends[which])))
     known = embedder.probability(threshold)
     return Comparison(
         units=collection.units,
@@ -165,6 +160,23 @@ def compare(
         thresholds=(copied, threshold if known is None else known),
         floor=floor,
     )
+
+
+class _Matches:
+    """Finds what matches in pairs of works; what it needs of a work is found once."""
+
+    def __init__(self, sources: Mapping[int, Sequence[Source]], template: Sequence[Tree]) -> None:
+        given = Subtrees(template)
+        self._subtrees = {
+            number: Subtrees([source.tree for source in some], given)
+            for number, some in sources.items()
+        }
+        self._lines = {number: Lines(work) for number, work in self._subtrees.items()}
+
+    def of(self, left: int, right: int) -> tuple[list[Part], list[LinePair]]:
+        """Return the parts and lines of two works that match."""
+        parts = match_subtrees(self._subtrees[left], self._subtrees[right])
+        return parts, match_lines(self._lines[left], self._lines[right], parts)
 
 
 def choose_pairs(
