@@ -92,7 +92,7 @@ function layOut(group, length) {
     return { x: Math.cos(turn) * size * 9, y: Math.sin(turn) * size * 9 };
   });
   const edges = group.pairs.map(pair => [points[place.get(pair.left)], points[place.get(pair.right)]]);
-  const rounds = size < 3 ? 0 : size < 60 ? 200 : 80;
+  const rounds = size < 3 ? 0 : size < 60 ? 200 : size < 150 ? 80 : 40;
   for (let round = 0; round < rounds; round++) {
     const heat = 20 * (1 - round / rounds);
     for (const one of points) { one.dx = -one.x * .02; one.dy = -one.y * .02; }
@@ -193,8 +193,12 @@ function showOverview() {
   at('count').textContent = `${number(every)} of ${number(data.above[0][0])} pairs are ${word} `
     + `${tell(threshold(), chosen.measure)} or more`
     + (shown.length < every ? `, of which ${number(shown.length)} are listed.` : '.');
-  showBars(); showGroups(groups); showGraph(groups, shown); showPairs();
+  showBars(); showGroups(groups); showPairs();
+  // A graph of hundreds takes a while; the slider must not wait for it.
+  clearTimeout(later);
+  later = setTimeout(() => showGraph(groups, shown), 150);
 }
+let later;
 
 function seek(name) {
   at('filter').value = name; chosen.rows = ROWS; showPairs();
