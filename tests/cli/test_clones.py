@@ -1,4 +1,6 @@
+import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +129,89 @@ def test_one_file_has_nothing_to_be_compared_with(
 ) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "a.py").write_text(ORIGINAL)
-    done = run_here("clones", tmp_path / "one", "--model", model, "--files")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "nothing to compare" in done.stderr
+    command = ("clones", tmp_path / "one", "--model", model, "--files")
+    page = tmp_path / "page.html"
+    for words, said in (((), ""), (("--csv",), ""), (("--html", page), f"{page}\n")):
+        done = run_here(*command, *words)
+        assert (done.returncode, done.stdout) == (0, said)
+        assert "nothing to compare" in done.stderr
+    assert "There is nothing to compare with" in page.read_text()
+
+
+def test_a_page_is_written_and_named(
+    model: Path, work: Path, tmp_path: Path, run_here: Run
+) -> None:
+    (work / "eve").mkdir()
+    (work / "eve" / "main.py").write_bytes(bytes(100))
+    (work / "eve" / "broken.py").write_text("def f(:\n  )(" * 50)
+    page = tmp_path / "page.html"
+    command = ("clones", work, "--model", model, "--submissions", "--html", page)
+    done = run_here(*command)
+    assert (done.returncode, done.stdout) == (1, f"{page}\n")
+    text = page.read_text()
+    assert "eve/main.py: looks like a binary file" in text
+    values = read_data(text)
+    assert [one["name"] for one in values["works"]] == ["ann", "bob", "cem", "dan.py", "eve"]
+    assert {one["name"] for one in values["works"][1]["sources"]} == {"bob/main.py", "bob/sum.c"}
+    assert (values["pairs"][0]["left"], values["pairs"][0]["right"]) == (0, 1)
+    # The page and what is printed do not exclude each other.
+    done = run_here(*command, "--pairs", "--json")
+    assert len(rows(done.stdout)) == len(values["pairs"]) == 10
+    done = run_here(*command, "--against", work / "ann", "--copied", "0.5")
+    assert values != (values := read_data(page.read_text()))
+    assert values["thresholds"][0] == 0.5
+    assert [one["name"] for one in values["works"] if one["old"]] == ["main.py"]
+
+
+def read_data(page: str) -> dict[str, Any]:
+    """Return what the script of a page reads."""
+    found = re.search('<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    values: dict[str, Any] = json.loads(found[1])
+    return values
+
+
+def test_pairs_as_csv(model: Path, work: Path, run_here: Run) -> None:
+    write_files(work, {"=1+1/main.py": ORIGINAL, "a,b/main.py": COPY})
+    command = ("clones", work, "--model", model, "--submissions")
+    done = run_here(*command, "--csv")
+    assert done.returncode == 1
+    head, *found = csv.reader(done.stdout.splitlines())
+    known = rows(run_here(*command, "--pairs", "--json").stdout)
+    assert head == [
+        *("left", "right", "left_function", "right_function"),
+        *("copied", "similarity", "probability"),
+    ]
+    assert len(found) == len(known) == 15
+    for line, row in zip(found, known, strict=True):
+        assert line[:2] == [row[side].replace("=1+1", "'=1+1") for side in ("left", "right")]
+        assert line[2:4] == ["", ""]
+        assert [float(line[4]), float(line[5]), line[6]] == [row["copied"], row["similarity"], ""]
+    assert {"'=1+1", "a,b"} <= {line[side] for line in found for side in (0, 1)}
+
+
+@pytest.mark.parametrize("place", ["none/page.html", "file/page.html", "", "x" * 300])
+def test_a_page_that_cannot_be_written_is_told_before_the_work(
+    place: str, model: Path, work: Path, tmp_path: Path, run_here: Run
+) -> None:
+    (tmp_path / "file").touch()
+    # The model would be refused too, but it is loaded later.
+    done = run_here("clones", work, "--model", tmp_path, "--html", tmp_path / place)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "model" not in done.stderr
+    assert ("cannot write" if place else "is a directory") in done.stderr
+
+
+def test_an_old_page_is_kept_where_the_work_fails(
+    model: Path, tmp_path: Path, run_here: Run
+) -> None:
+    old, new = tmp_path / "old.html", tmp_path / "new.html"
+    old.write_text("old")
+    for page in (old, new):
+        done = run_here("clones", tmp_path / "none", "--model", model, "--html", page)
+        assert done.returncode == 2
+    assert old.read_text() == "old"
+    assert not new.exists()
 
 
 def test_what_cannot_be_compared(model: Path, work: Path, tmp_path: Path, run_here: Run) -> None:
@@ -137,9 +219,13 @@ def test_what_cannot_be_compared(model: Path, work: Path, tmp_path: Path, run_he
     assert run_here("index", work, "--out", index, "--model", model).returncode == 0
     for words, message in (
         ((index, "--pairs"), "is an index, which has no syntax trees; name its folder"),
+        ((index, "--csv"), "is an index, which has no syntax trees; name its folder"),
+        ((index, "--html", tmp_path / "page.html"), "is an index, which has no syntax trees"),
+        ((work, "--csv", "--json"), "choose CSV or JSON, not both"),
         ((work, "--files", "--submissions"), "not both"),
         ((work, "--against", tmp_path / "none"), "is no folder"),
         ((work, "--copied", "2"), "above 0 and at most 1"),
+        ((work, "--copied", "2", "--html", tmp_path / "page.html"), "above 0 and at most 1"),
     ):
         done = run_here("clones", *words, "--model", model)
         assert (done.returncode, done.stdout) == (2, "")

@@ -72,6 +72,10 @@ def test_folders_are_indexed_and_searched(tmp_path: Path) -> None:
     assert "gcd" in succeed("search", index, PROGRAMS / "gcd" / "gcd.py")
     done = treecaps("clones", PROGRAMS / "gcd", "--threshold", "0.5")
     assert "alike" in done.stdout, done.stderr
+    page = tmp_path / "clones.html"
+    done = treecaps("clones", PROGRAMS / "gcd", "--files", "--html", page)
+    assert done.stdout == f"{page}\n", done.stderr
+    assert "gcd.rs" in page.read_text()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

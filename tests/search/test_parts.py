@@ -6,7 +6,7 @@ from hypothesis import given
 import treecaps
 from tests.search.test_copies import COPY, HONEST, ORIGINAL
 from tests.syntax.test_common import program_trees
-from treecaps.search.parts import LEAST, matching_parts
+from treecaps.search.parts import LEAST, Subtrees, match_subtrees, matching_parts
 from treecaps.syntax.common import to_common
 from treecaps.syntax.tree import Tree
 
@@ -65,3 +65,27 @@ def test_parts_of_real_programs_do_not_overlap() -> None:
     for side in (0, 1):
         spans = sorted((part.start[side], part.end[side]) for part in parts)
         assert all(before[1] <= after[0] for before, after in pairwise(spans))
+
+
+def test_parts_are_found_in_any_program_of_a_work() -> None:
+    one, other = parse(ORIGINAL), parse(HONEST)
+    left, right = Subtrees([one, other]), Subtrees([other, one])
+    parts = match_subtrees(left, right)
+    assert [part.program for part in parts] == [(0, 1), (1, 0)]
+    for part, tree in zip(parts, (one, other), strict=True):
+        assert part.start == (tree.start[0], tree.start[0])
+        assert part.end == (tree.end[0], tree.end[0])
+    assert match_subtrees(Subtrees([]), right) == []
+
+
+def test_what_everybody_was_given_matches_within_larger_parts_only() -> None:
+    given = "def helper(a, b):\n    return [a * x + b for x in range(a, b)]\n"
+    own = "def own(s):\n    total = 0\n    for c in s:\n        total += ord(c)\n    return total\n"
+    template = Subtrees([parse(given)])
+    both = parse(given + "print(1)\n" + own), parse(own + given)
+    left, right = (Subtrees([tree], template) for tree in both)
+    (part,) = match_subtrees(left, right)
+    assert both[0].text[part.start[0] : part.end[0]].decode() == own.strip()
+    assert len(matching_parts(*both)) == 2
+    (part,) = match_subtrees(right, right)
+    assert (part.start[0], part.end[0]) == (0, len(own + given))

@@ -1,9 +1,9 @@
 """``treecaps clones``."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -15,13 +15,16 @@ from treecaps.cli.options import (
     workers_option,
 )
 from treecaps.cli.output import (
+    check_writable,
     fail,
     note,
     note_passed_over,
     progress,
     say,
+    say_csv,
     say_json,
     tell_alike,
+    write_page,
 )
 from treecaps.errors import ProgramError, UsageError
 
@@ -31,6 +34,13 @@ if TYPE_CHECKING:
     from treecaps.search.collection import Collection
     from treecaps.search.copies import Work
     from treecaps.search.units import Unit
+    from treecaps.syntax.tree import Tree
+
+_How = Literal["text", "json", "csv"]
+_COLUMNS = (
+    *("left", "right", "left_function", "right_function"),
+    *("copied", "similarity", "probability"),
+)
 
 
 @click.command("clones")
@@ -50,6 +60,13 @@ if TYPE_CHECKING:
 @click.option("--files", is_flag=True, help="Compare whole files, not functions.")
 @click.option("--submissions", is_flag=True, help="Compare the direct sub-folders of DIR.")
 @click.option("--pairs", is_flag=True, help="List pairs, not groups.")
+@click.option(
+    "--html",
+    metavar="OUT",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a page there: groups, a graph, and pairs with both sources side by side.",
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Print pairs as comma-separated values.")
 @click.option(
     "--template",
     "templates",
@@ -83,6 +100,8 @@ def command(
     files: bool,
     submissions: bool,
     pairs: bool,
+    html: Path | None,
+    as_csv: bool,
     templates: tuple[Path, ...],
     against: Path | None,
     everything: bool,
@@ -103,12 +122,18 @@ def command(
     from treecaps.models.engine import set_num_threads
     from treecaps.nn.memory import tune_malloc
 
+    # It is long because every option is a parameter.
     set_num_threads(1)  # the other cores parse
     tune_malloc()
     if files and submissions:
         raise UsageError("choose files or submissions, not both")
+    if as_csv and as_json:
+        raise UsageError("choose CSV or JSON, not both")
+    if html:
+        check_writable(html)
     if place.is_file():
-        if files or submissions or pairs or templates or against or copied is not None:
+        trees = (files, submissions, pairs, templates, against, html, as_csv, copied is not None)
+        if any(trees):
             raise UsageError(f"{place} is an index, which has no syntax trees; name its folder")
         return _show_index(place, threshold, min_lines, as_json)
     from treecaps.inference.embed import Embedder
@@ -117,20 +142,84 @@ def command(
     embedder = Embedder(folder)
     what = "files" if files else "submissions" if submissions else "functions"
     reader = _Reader(embedder, what, everything, min_lines, max_bytes, workers)
+    given = reader.read_templates(templates)
     new = reader.read(place)
     old = reader.read(_folder_of(against)) if against else []
-    collection = Collection(embedder, new, old, reader.read_templates(templates))
-    if len(new) < 2 and not old:
+    collection = Collection(embedder, new, old, reader.take_apart(given))
+    alone = len(new) < 2 and not old
+    if alone:
         note(f"{place}: {len(new)} {what} to compare: nothing to compare with")
-        return 1 if reader.failed else 0
-    if pairs or against:
-        least = embedder.alike if threshold is None else threshold
-        found = _show_pairs(collection, threshold, copied, least, as_json)
-    else:
-        found = _show_groups(collection, threshold, copied, as_json)
-    if not found and not as_json:
+    found = False
+    if html:
+        facts = _list_facts(place, against, templates, folder, collection, what)
+        found = _write_page(html, collection, reader, threshold, copied, given, facts)
+    if not alone and (as_json or as_csv or not html):
+        if pairs or against or as_csv:
+            how: _How = "csv" if as_csv else "json" if as_json else "text"
+            least = embedder.alike if threshold is None else threshold
+            found = _show_pairs(collection, threshold, copied, least, how)
+        else:
+            found = _show_groups(collection, threshold, copied, as_json)
+    if html and not as_json and not as_csv:
+        say(str(html))
+    if not found and not alone and not as_json:
         note(f"none of {len(new):,} {what} are copied or alike")
-    return 1 if found or reader.failed else 0
+    return 1 if found or reader.failures else 0
+
+
+def _list_facts(
+    place: Path,
+    against: Path | None,
+    templates: tuple[Path, ...],
+    model: Path,
+    collection: "Collection",
+    what: str,
+) -> list[tuple[str, str]]:
+    """Return what the page says about the run."""
+    count = len(collection) if collection.new is None else collection.new
+    facts = [(what, f"{count:,}"), ("folder", str(place))]
+    if against:
+        facts.append(("compared with", f"{len(collection) - count:,} of {against}"))
+    if templates:
+        facts.append(("template", ", ".join(map(str, templates))))
+    return [*facts, ("model", str(model))]
+
+
+def _write_page(
+    path: Path,
+    collection: "Collection",
+    reader: "_Reader",
+    threshold: float | None,
+    copied: float | None,
+    given: "list[Tree]",
+    facts: list[tuple[str, str]],
+) -> bool:
+    from treecaps.rendering.clones import to_html
+    from treecaps.search.collection import COPIED
+    from treecaps.search.comparison import compare
+
+    with progress("comparing") as advance:
+        comparison = compare(
+            collection,
+            reader.embedder,
+            threshold,
+            COPIED if copied is None else copied,
+            template=given,
+            max_bytes=reader.max_bytes,
+            workers=reader.workers,
+            step=lambda share: advance(share, f"{len(collection):,} {reader.what}"),
+        )
+    name = Path(dict(facts)["folder"]).resolve().name
+    page = to_html(
+        comparison,
+        title=f"Copied and alike: {name}",
+        what=reader.what,
+        facts=facts,
+        failures=reader.failures,
+        template=bool(given),
+    )
+    write_page(path, page)
+    return comparison.found
 
 
 @dataclass
@@ -143,7 +232,7 @@ class _Reader:
     min_lines: int
     max_bytes: int
     workers: int | None
-    failed: bool = False
+    failures: list[str] = field(default_factory=list)
 
     def read(self, folder: Path) -> "list[Unit]":
         """Return what of a folder is compared."""
@@ -175,7 +264,7 @@ class _Reader:
                 step=advance,
             )
         for failure in (*sources.failures, *failures):
-            self.failed = True
+            self.failures.append(f"{failure.id}: {failure.message}")
             fail(str(folder / failure.id), failure.message, failure.arguments)
         if self.what == "submissions":
             return join_submissions(units)
@@ -184,10 +273,8 @@ class _Reader:
     def _is_long(self, unit: "Unit") -> bool:
         return (unit.last_line or 0) - (unit.line or 0) + 1 >= self.min_lines
 
-    def read_templates(self, files: Iterable[Path]) -> "list[Work]":
-        """Return what everybody was given, as what is compared: all together, or by function."""
-        from treecaps.search.copies import Work
-        from treecaps.syntax.functions import find_functions
+    def read_templates(self, files: Iterable[Path]) -> "list[Tree]":
+        """Return what everybody was given."""
         from treecaps.syntax.parse import parse_file
 
         frontend = self.embedder.model.frontend
@@ -197,6 +284,13 @@ class _Reader:
                 trees.append(parse_file(file, frontend=frontend, max_bytes=self.max_bytes))
             except ProgramError as error:
                 raise UsageError(f"the template {file} cannot be used: {error}") from None
+        return trees
+
+    def take_apart(self, trees: "list[Tree]") -> "list[Work]":
+        """Return templates as what is compared: all together, or by function."""
+        from treecaps.search.copies import Work
+        from treecaps.syntax.functions import find_functions
+
         if not trees:
             return []
         works = [Work.from_trees(trees)]
@@ -261,11 +355,11 @@ def _show_pairs(
     threshold: float | None,
     copied: float | None,
     least: float,
-    as_json: bool,
+    how: _How,
 ) -> bool:
     from treecaps.search.collection import COPIED
 
-    if not as_json:
+    if how == "text":
         copied = COPIED if copied is None else copied
     with progress("comparing") as advance:
         found = collection.pairs(
@@ -273,11 +367,16 @@ def _show_pairs(
             copied,
             step=lambda share: advance(share, f"{len(collection):,} programs"),
         )
+    if how == "csv":
+        say_csv(_COLUMNS)
     for pair in found:
-        if as_json:
+        if how == "json":
             say_json(pair.to_dict())
-            continue
-        names = (f"{one.name} {one.function or ''}".rstrip() for one in (pair.left, pair.right))
-        say(f"copied {pair.copied:.2f} alike {tell_alike(pair)} {'  '.join(names)}")
+        elif how == "csv":
+            values = pair.to_dict()
+            say_csv([values.get(name, "") for name in _COLUMNS])
+        else:
+            names = (f"{one.name} {one.function or ''}".rstrip() for one in (pair.left, pair.right))
+            say(f"copied {pair.copied:.2f} alike {tell_alike(pair)} {'  '.join(names)}")
     share = COPIED if copied is None else copied
     return any(pair.copied >= share or pair.similarity >= least for pair in found)

@@ -8,9 +8,8 @@ import click
 
 from treecaps.cli.inputs import read_input
 from treecaps.cli.options import json_option, model_option, program_options
-from treecaps.cli.output import is_terminal, note, say, say_json, say_lines
+from treecaps.cli.output import is_terminal, note, say, say_json, say_lines, write_page
 from treecaps.errors import DataError, Failure, UsageError
-from treecaps.text import replace_surrogates
 
 if TYPE_CHECKING:
     from treecaps.explanation.attribution import Method
@@ -74,11 +73,7 @@ def command(
     if html:
         from treecaps.rendering.explanation import to_html
 
-        try:
-            # Names of files need not be text.
-            html.write_text(replace_surrogates(to_html(found)), encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot write {html}: {error.strerror}") from None
+        write_page(html, to_html(found))
     if as_json:
         say_json(found.to_dict())
     elif html:

@@ -4,6 +4,8 @@ Results go to standard output, everything else (notes, progress) to standard err
 progress appear on a terminal only.
 """
 
+import csv
+import io
 import json
 import os
 import re
@@ -18,6 +20,7 @@ import click
 
 from treecaps.chunks import chunked
 from treecaps.cli.flags import add_flags
+from treecaps.errors import UsageError, describe_os_error
 from treecaps.syntax.sources import Sources
 from treecaps.text import replace_surrogates, to_one_line
 
@@ -48,6 +51,43 @@ def say_json(value: Any) -> None:
     """Print one value as a line of JSON, without lone surrogates: many readers refuse them."""
     text = replace_surrogates(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
     click.echo(_NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text))
+
+
+def say_csv(values: Iterable[object]) -> None:
+    """Print one row of comma-separated values; no text is a formula to a spreadsheet."""
+    cells = [_quote(to_one_line(cell)) if isinstance(cell, str) else cell for cell in values]
+    row = io.StringIO()
+    csv.writer(row, lineterminator="").writerow(cells)
+    click.echo(row.getvalue())
+
+
+def _quote(cell: str) -> str:
+    return f"'{cell}" if cell.startswith(("=", "+", "-", "@")) else cell
+
+
+def check_writable(path: Path) -> None:
+    """Raise ``UsageError`` if a file cannot be written, before the work whose result it is for."""
+    try:
+        there = path.exists()
+        with open(path, "ab"):
+            pass
+        if not there:
+            path.unlink()
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page."""
+    try:
+        # Names of files need not be text.
+        path.write_text(replace_surrogates(page), encoding="utf-8")
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+def _cannot_write(path: Path, error: OSError) -> UsageError:
+    return UsageError(f"cannot write {path}: {describe_os_error(error)}")
 
 
 def note(text: str) -> None:

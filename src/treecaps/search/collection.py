@@ -76,7 +76,8 @@ class Collection:
     ) -> None:
         self._embedder = embedder
         self.units = [*units, *old]
-        self._new = len(units) if old else None
+        self.new = len(units) if old else None
+        """How many of them are compared with the others; ``None`` if all are with all."""
         self._copies = Copies([unit.work for unit in self.units], template)
         self._vectors = np.stack([unit.vector for unit in self.units] or [np.zeros(1, np.float32)])
         empty = [self._copies.is_empty(number) for number in range(len(self.units))]
@@ -156,14 +157,14 @@ class Collection:
         """
         if threshold is None and copied is None and len(self) <= EVERY:
             found = {
-                (left, right): share for left, right, share in self._copies.pairs(new=self._new)
+                (left, right): share for left, right, share in self._copies.pairs(new=self.new)
             }
         else:
             threshold = self._embedder.alike if threshold is None else threshold
             copied = COPIED if copied is None else copied
             check_threshold(threshold)
             check_threshold(copied)
-            shares = self._copies.pairs(copied, new=self._new, step=_part(step, 0))
+            shares = self._copies.pairs(copied, new=self.new, step=_part(step, 0))
             found = {(left, right): share for left, right, share in shares}
             for left, right in self._alike(threshold, _part(step, 1)):
                 if (left, right) not in found:
@@ -178,7 +179,7 @@ class Collection:
     def _alike(self, threshold: float, step: Step | None) -> Iterator[tuple[int, int]]:
         for left, others, _ in link_alike(self._vectors, threshold, step=step):
             for right in others.tolist():
-                if self._new is None or left < self._new <= right:
+                if self.new is None or left < self.new <= right:
                     yield left, right
 
     def _product(self, left: int, right: int) -> float:

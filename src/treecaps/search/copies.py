@@ -210,7 +210,7 @@ class Copies:
 
     def _shared(self, pieces: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the weight that each work has of some pieces, by looking at who has them."""
-        place = _ranges(self._owners_begin[pieces], self._owners_begin[pieces + 1])
+        place = ranges(self._owners_begin[pieces], self._owners_begin[pieces + 1])
         weight = np.repeat(self._weight[pieces], self._count[pieces])
         return _sum(self._owners[place], weight, len(self._total))
 
@@ -220,7 +220,7 @@ class Copies:
         mine[pieces] = self._weight[pieces]
         begin, end = self._begin[others], self._begin[others + 1]
         owner = np.repeat(np.arange(len(others)), end - begin)
-        weight = mine[self._piece[_ranges(begin, end)]]
+        weight = mine[self._piece[ranges(begin, end)]]
         shared = _sum(owner, weight, len(others))
         mine[pieces] = 0
         return shared
@@ -252,7 +252,7 @@ def numbered(pieces: Hashes) -> Hashes:
     return mix(np.repeat(distinct, count) + mix(place.astype(np.uint64)))
 
 
-def _ranges(begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+def ranges(begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the numbers of several ranges, one after the other."""
     size = end - begin
     before = np.cumsum(size) - size

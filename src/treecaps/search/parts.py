@@ -1,6 +1,7 @@
-"""Which parts of two programs match, whatever their names, literals and layout."""
+"""Which parts of two works match, whatever their names, literals and layout."""
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +13,12 @@ from treecaps.syntax.tree import Tree
 
 LEAST = 5
 """How many nodes in common kinds a part has at least."""
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of one program that also stands in the other.
+    """A part of one work that also stands in the other.
 
     Args:
         start: The first byte of both, left and right.
@@ -24,6 +26,7 @@ class Part:
         line: The first line of both, from 1.
         last_line: The last line of both.
         size: How many nodes in common kinds it has.
+        program: Which program of a work of several each stands in.
     """
 
     start: tuple[int, int]
@@ -31,6 +34,7 @@ class Part:
     line: tuple[int, int]
     last_line: tuple[int, int]
     size: int
+    program: tuple[int, int] = (0, 0)
 
 
 def matching_parts(one: Tree, other: Tree) -> list[Part]:
@@ -39,55 +43,95 @@ def matching_parts(one: Tree, other: Tree) -> list[Part]:
     The largest equal subtrees are found first; siblings in them may stand in any order. Subtrees
     that follow each other in both programs are one part.
     """
-    left, right = _Side(one), _Side(other)
-    places: defaultdict[int, list[int]] = defaultdict(list)
-    for node in range(len(right.size)):
-        places[int(right.shape[node])].append(node)
+    return match_subtrees(Subtrees([one]), Subtrees([other]))
+
+
+class Subtrees:
+    """The subtrees in common kinds of the programs of a work, ready to be matched.
+
+    Args:
+        trees: The programs.
+        template: Programs that everybody was given. Their subtrees match within larger ones only.
+    """
+
+    def __init__(self, trees: Sequence[Tree], template: "Subtrees | None" = None) -> None:
+        self.trees = trees
+        self.common = [to_common(tree) for tree in trees]
+        self.program = np.repeat(np.arange(len(trees)), [len(one) for one in self.common])
+        self.node = np.concatenate([_NONE, *(one.node for one in self.common)])
+        self.parent = np.concatenate([_NONE, *_place(self.common)])
+        measured = [_measure(one.parent.tolist()) for one in self.common]
+        self.size = np.concatenate([_NONE, *(size for size, _ in measured)])
+        shapes = (
+            hash_shapes(one.kind, one.parent, depth + 1)
+            for one, (_, depth) in zip(self.common, measured, strict=True)
+        )
+        self.shape = np.concatenate([_NONE.astype(np.uint64), *shapes])
+        self.places: defaultdict[int, list[int]] = defaultdict(list)
+        for place, shape in enumerate(self.shape.tolist()):
+            self.places[shape].append(place)
+        self.given: NDArray[np.bool_] = np.zeros(len(self), bool)
+        if template:
+            same = (self.size >= LEAST) & np.isin(self.shape, template.shape)
+            for node in np.flatnonzero(same).tolist():
+                self.given[node : node + self.size[node]] = True
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+    def span(self, nodes: list[int]) -> tuple[int, int]:
+        """Return the first byte of some nodes of one program, and the one after the last."""
+        tree = self.trees[self.program[nodes[0]]]
+        places = self.node[nodes]
+        return int(tree.start[places].min()), int(tree.end[places].max())
+
+    def lines(self, program: int, span: tuple[int, int]) -> tuple[int, int]:
+        """Return the first and the last line of some bytes of a program, from 1."""
+        (start, end), text = span, self.trees[program].text
+        first = text.count(b"\n", 0, start) + 1
+        return first, first + text[start:end].rstrip().count(b"\n")
+
+
+def _place(trees: Sequence[CommonTree]) -> Iterator[NDArray[np.int64]]:
+    """Yield the parents in trees that stand one after the other."""
+    first = 0
+    for number, tree in enumerate(trees):
+        # Roots of different programs are no siblings.
+        yield np.where(tree.parent < 0, -1 - number, tree.parent + first)
+        first += len(tree)
+
+
+def _measure(parent: list[int]) -> tuple[NDArray[np.int64], int]:
+    """Return how many nodes each subtree of a tree has, and how deep the tree is."""
+    size, depth = [1] * len(parent), [0] * len(parent)
+    for node in range(len(parent) - 1, 0, -1):
+        up = parent[node]
+        size[up] += size[node]
+        depth[up] = max(depth[up], depth[node] + 1)
+    return np.array(size, np.int64), depth[0]
+
+
+def match_subtrees(left: Subtrees, right: Subtrees) -> list[Part]:
+    """Return the parts that two works have in common, as ``matching_parts`` does."""
+    taken, taken_right = left.given.copy(), right.given.copy()
     found: list[tuple[int, int]] = []
     for node in np.argsort(-left.size, kind="stable").tolist():
         if left.size[node] < LEAST:
             break
-        if left.taken[node]:
+        if taken[node]:
             continue
         # A larger part that was taken holds all below it, so looking at the node itself is enough.
-        free = [place for place in places[int(left.shape[node])] if not right.taken[place]]
+        same = right.places.get(int(left.shape[node]), ())
+        free = [place for place in same if not taken_right[place]]
         if free:
             match = min(free, key=lambda place: abs(place - node))
-            left.take(node)
-            right.take(match)
+            taken[node : node + left.size[node]] = True
+            taken_right[match : match + right.size[match]] = True
             found.append((node, match))
     return _join(left, right, sorted(found))
 
 
-class _Side:
-    """One of two programs: the hash and size of each subtree, and what is taken."""
-
-    def __init__(self, tree: Tree) -> None:
-        self.tree = tree
-        self.common: CommonTree = to_common(tree)
-        parent = self.common.parent
-        self.size = np.ones(len(parent), np.int64)
-        depth = np.zeros(len(parent), np.int64)
-        for node in range(len(parent) - 1, 0, -1):
-            self.size[parent[node]] += self.size[node]
-            depth[parent[node]] = max(depth[parent[node]], depth[node] + 1)
-        self.shape = hash_shapes(self.common.kind, parent, int(depth[0]) + 1)
-        self.taken: NDArray[np.bool_] = np.zeros(len(parent), bool)
-
-    def take(self, node: int) -> None:
-        self.taken[node : node + self.size[node]] = True
-
-    def span(self, nodes: list[int]) -> tuple[int, int]:
-        places = self.common.node[nodes]
-        return int(self.tree.start[places].min()), int(self.tree.end[places].max())
-
-    def lines(self, span: tuple[int, int]) -> tuple[int, int]:
-        start, end = span
-        first = self.tree.text.count(b"\n", 0, start) + 1
-        return first, first + self.tree.text[start:end].rstrip().count(b"\n")
-
-
-def _join(left: _Side, right: _Side, found: list[tuple[int, int]]) -> list[Part]:
+def _join(left: Subtrees, right: Subtrees, found: list[tuple[int, int]]) -> list[Part]:
     """Return parts, with those that follow each other on both sides as one."""
     groups: list[list[tuple[int, int]]] = []
     for node, match in found:
@@ -96,24 +140,25 @@ def _join(left: _Side, right: _Side, found: list[tuple[int, int]]) -> list[Part]
             if (
                 before + left.size[before] == node
                 and before_match + right.size[before_match] == match
-                and left.common.parent[before] == left.common.parent[node]
-                and right.common.parent[before_match] == right.common.parent[match]
+                and left.parent[before] == left.parent[node]
+                and right.parent[before_match] == right.parent[match]
             ):
                 groups[-1].append((node, match))
                 continue
         groups.append([(node, match)])
-    parts = []
-    for group in groups:
-        nodes, matches = ([pair[side] for pair in group] for side in (0, 1))
-        spans = left.span(nodes), right.span(matches)
-        lines = left.lines(spans[0]), right.lines(spans[1])
-        parts.append(
-            Part(
-                start=(spans[0][0], spans[1][0]),
-                end=(spans[0][1], spans[1][1]),
-                line=(lines[0][0], lines[1][0]),
-                last_line=(lines[0][1], lines[1][1]),
-                size=int(left.size[nodes].sum()),
-            )
-        )
-    return parts
+    return [_part(left, right, group) for group in groups]
+
+
+def _part(left: Subtrees, right: Subtrees, group: list[tuple[int, int]]) -> Part:
+    nodes, matches = ([pair[side] for pair in group] for side in (0, 1))
+    spans = left.span(nodes), right.span(matches)
+    program = int(left.program[nodes[0]]), int(right.program[matches[0]])
+    lines = left.lines(program[0], spans[0]), right.lines(program[1], spans[1])
+    return Part(
+        start=(spans[0][0], spans[1][0]),
+        end=(spans[0][1], spans[1][1]),
+        line=(lines[0][0], lines[1][0]),
+        last_line=(lines[0][1], lines[1][1]),
+        size=int(left.size[nodes].sum()),
+        program=program,
+    )

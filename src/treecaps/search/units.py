@@ -32,6 +32,8 @@ class Unit:
         language: Its language, or the most frequent one.
         vector: ``[E]``, of length 1.
         work: Its pieces.
+        folder: The folder that was read.
+        files: The files it is made of, from that folder on.
     """
 
     path: str
@@ -41,6 +43,8 @@ class Unit:
     language: str
     vector: Vectors
     work: Work
+    folder: Path
+    files: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -79,7 +83,7 @@ def read_units(
             except ProgramError as error:
                 yield Failure(name, error.code, str(error))
 
-    answer = partial(_to_units, embedder)
+    answer = partial(_to_units, embedder, folder)
     results = stream(embedder.model, programs(), answer, functions=functions, workers=workers)
     units, failures = [], []
     with closing(results):
@@ -91,15 +95,16 @@ def read_units(
     return units, failures
 
 
-def _to_units(embedder: Embedder, found: Sequence[CodeUnit]) -> Iterator[Unit | None]:
+def _to_units(embedder: Embedder, folder: Path, found: Sequence[CodeUnit]) -> Iterator[Unit | None]:
     """Yield what programs or functions are; nothing for what is blank."""
     vectors = embedder.embed_trees([unit.tree for unit in found])
     for (name, tree, function, line), vector in zip(found, vectors, strict=True):
         text = tree.text.rstrip()
         first = line or 1
         last = first + text.count(b"\n")
+        span = (name, function, first, last, tree.language)
         work = Work.from_tree(tree)
-        yield Unit(name, function, first, last, tree.language, vector, work) if text else None
+        yield Unit(*span, vector, work, folder, (name,)) if text else None
 
 
 def join_submissions(units: Sequence[Unit]) -> list[Unit]:
@@ -123,4 +128,6 @@ def _join(name: str, files: list[Unit]) -> Unit:
         language=Counter(unit.language for unit in files).most_common(1)[0][0],
         vector=(vector / max(float(np.linalg.norm(vector)), 1e-12)).astype(np.float32),
         work=Work.join([unit.work for unit in files]),
+        folder=files[0].folder,
+        files=tuple(unit.path for unit in files),
     )
