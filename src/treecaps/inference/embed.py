@@ -98,9 +98,14 @@ class Embedder:
 
         ``None`` if the model was not trained for similarity, and does not know.
         """
+        return self.probabilities(np.array([similarity]))[0]
+
+    def probabilities(self, similarity: Vectors) -> list[float] | list[None]:
+        """Return what ``probability`` does for each of several."""
         if self.model.task != "similarity":
-            return None
-        return float(self.model.calibration.same(similarity))
+            return [None] * len(similarity)
+        found: list[float] = self.model.calibration.same(similarity).tolist()
+        return found
 
     @property
     def alike(self) -> float:

@@ -156,9 +156,8 @@ class Collection:
             step: Called with the share done.
         """
         if threshold is None and copied is None and len(self) <= EVERY:
-            found = {
-                (left, right): share for left, right, share in self._copies.pairs(new=self.new)
-            }
+            shares = self._copies.pairs(new=self.new, step=step)
+            found = {(left, right): share for left, right, share in shares}
         else:
             threshold = self._embedder.alike if threshold is None else threshold
             copied = COPIED if copied is None else copied
@@ -169,21 +168,25 @@ class Collection:
             for left, right in self._alike(threshold, _part(step, 1)):
                 if (left, right) not in found:
                     found[left, right] = self._copies.compare(left, right)
-        pairs = []
-        for (left, right), share in found.items():
-            alike = self._product(left, right)
-            known = self._embedder.probability(alike)
-            pairs.append(ClonePair(self.units[left], self.units[right], share, alike, known))
+        pairs = list(self._with_similarity(found))
         return sorted(pairs, key=lambda pair: (-pair.copied, -pair.similarity, pair.left.name))
+
+    def _with_similarity(self, shares: dict[tuple[int, int], float]) -> Iterator[ClonePair]:
+        """Yield pairs with both measures; those of one left unit are computed together."""
+        ends = np.array(sorted(shares), np.int64).reshape(-1, 2)
+        for some in np.split(ends, np.flatnonzero(np.diff(ends[:, 0])) + 1) if len(ends) else ():
+            left, rights = int(some[0, 0]), some[:, 1]
+            products = np.minimum(self._vectors[rights] @ self._vectors[left], 1)
+            known = self._embedder.probabilities(products)
+            for right, alike, one in zip(rights.tolist(), products.tolist(), known, strict=True):
+                both = self.units[left], self.units[right]
+                yield ClonePair(*both, shares[left, right], alike, one)
 
     def _alike(self, threshold: float, step: Step | None) -> Iterator[tuple[int, int]]:
         for left, others, _ in link_alike(self._vectors, threshold, step=step):
             for right in others.tolist():
                 if self.new is None or left < self.new <= right:
                     yield left, right
-
-    def _product(self, left: int, right: int) -> float:
-        return min(float(self._vectors[left] @ self._vectors[right]), 1.0)
 
 
 def _nearest(vectors: Vectors) -> Vectors:
