@@ -13,7 +13,7 @@ from treecaps.cli.main import COMMANDS
 
 HEAVY = (
     *("fastapi", "gensim", "matplotlib", "numba", "pyarrow", "scipy", "sklearn"),
-    *("srcml_caller", "tensorboard", "torch"),
+    *("srcml_caller", "tensorboard", "torch", "usearch"),
 )
 BLOCK = f"""
 import sys
