@@ -111,8 +111,7 @@ def update_index(
         store.add(_contents(work, sources, embedder, functions, workers))
         files = work.good_files()
         # The graph of before stays known: it is recognised as old, and can be brought up to date.
-        known = {name: store.about[name] for name in ("graph",) if name in store.about}
-        store.finish(files, about | known)
+        store.finish(files, store.about | about)
         vectors = store.count()
         recall, note = _update_graph(store, files, workers, step)
     failures = (*sources.failures, *work.failures())
