@@ -114,7 +114,7 @@ def is_current(index: Path, record: GraphRecord, state: str) -> bool:
     """Whether there is a graph of this state, and whole."""
     if (record.state, record.usearch) != (state, usearch_version()):
         return False
-    with suppress(GraphError, ValueError):
+    with suppress(OSError, ValueError):
         return _digest(_map(graph_path(index))) == record.digest
     return False
 
@@ -160,6 +160,8 @@ class Graph:
             content, keys = _check(path, record, width)
             neighbours = _new(width, lookups=False)
             neighbours.view(memoryview(content))
+        except OSError as error:
+            raise _unusable(index, about, f"cannot be read: {describe_os_error(error)}") from None
         except (ValueError, RuntimeError):
             raise _unusable(index, about, "is damaged") from None
         return cls(neighbours, content, keys)
@@ -302,7 +304,7 @@ def _load(index: Path, record: GraphRecord, width: int) -> "tuple[Neighbours, Ke
         content, keys = _check(graph_path(index), record, width)
         graph = _new(width)
         graph.load(memoryview(content))
-    except (GraphError, ValueError, RuntimeError):
+    except (OSError, ValueError, RuntimeError):
         return None
     return graph, keys
 
@@ -335,17 +337,14 @@ def _save(index: Path, graph: "Neighbours") -> str:
 
 
 def _map(path: Path) -> mmap.mmap:
-    """Map a file into memory; raise ``GraphError`` if it is no file, ``ValueError`` if empty."""
+    """Map a file into memory; raise ``OSError`` if it is no file, ``ValueError`` if it is empty."""
+    # Without O_NONBLOCK, opening a FIFO that nobody writes to would wait for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        # Without O_NONBLOCK, opening a FIFO that nobody writes to would wait for ever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            check_regular(os.fstat(descriptor), _MAX_BYTES)
-            return mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise GraphError(f"cannot read {path}: {describe_os_error(error)}") from None
+        check_regular(os.fstat(descriptor), _MAX_BYTES)
+        return mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
+    finally:
+        os.close(descriptor)
 
 
 def _digest(content: mmap.mmap) -> str:
