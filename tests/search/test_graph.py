@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,15 +86,16 @@ def write_clusters(path: Path, size: int, width: int = 96) -> NDArray[np.float32
     centres = generator.normal(size=(40, width))
     vectors = centres[generator.integers(40, size=size + 50)]
     vectors = vectors + generator.normal(0, 0.7, vectors.shape)
-    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    single: NDArray[np.float32] = vectors.astype(np.float32)
     with open_to_write(path, ABOUT) as store:
         files = {f"{number:05}": File("", str(number)) for number in range(size)}
         span = Span("f", 1, 9)
-        store.add(Content(str(n), "c", [span], vectors[n : n + 1]) for n in range(size))
+        store.add(Content(str(n), "c", [span], single[n : n + 1]) for n in range(size))
         store.finish(files, ABOUT)
         record = write_graph(store, files)
         store.finish(files, store.about | {"graph": record.to_dict()})
-    return vectors[size:]
+    return single[size:]
 
 
 def read(path: Path) -> Index:
@@ -251,13 +254,17 @@ def test_a_graph_of_another_index_or_state_or_library(path: Path, tmp_path: Path
         damaged = tmp_path / "damaged"
         shutil.copy(path, damaged)
         shutil.copy(graph_path(other if "another index" in words else path), graph_path(damaged))
-        rewrite_about(damaged, lambda about, change=change: about | {"graph": change})
+        rewrite_about(damaged, partial(_with_graph, change))
         index = open_index(damaged)
         assert words in (index.note or "")
         assert_exact(index)
         assert update(PROGRAMS, damaged).recall
         if "another index" not in words:  # its state is what the index says
             assert open_index(damaged).graph
+
+
+def _with_graph(graph: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
+    return about | {"graph": graph}
 
 
 def test_a_server_uses_the_graph(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
