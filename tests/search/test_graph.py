@@ -267,13 +267,17 @@ def _with_graph(graph: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
     return about | {"graph": graph}
 
 
-def test_a_server_uses_the_graph(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_uses_the_graph(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("treecaps.search.index.load_embedder", lambda name, index: embedder())
-    followed = FollowedIndex(path)
-    try:
-        assert followed.current.graph
-    finally:
+    for there in (True, False):
+        followed = FollowedIndex(path)
         followed.close()
+        assert (followed.current.graph is not None) == there
+        said = capsys.readouterr().err
+        assert ("treecaps: looking at each vector, because " in said) == (not there)
+        graph_path(path).unlink(missing_ok=True)
 
 
 _KILLED = """
