@@ -97,13 +97,7 @@ def update_index(
     if not sources.files and not path.exists():
         raise UsageError(f"{folder} holds no programs in a known language: nothing to index")
     embedder = Embedder(model)
-    about = {
-        "treecaps": __version__,
-        "model": model_name(embedder.model),
-        "fingerprint": fingerprint(embedder),
-        "functions": functions,
-        "folder": str(folder.resolve()),
-    }
+    about = _about(folder, embedder, functions)
     with open_to_write(path, about) as store:
         before = store.files()
         _check_same(store, about, embedder)
@@ -128,6 +122,17 @@ def update_index(
         recall=recall,
         note=note,
     )
+
+
+def _about(folder: Path, embedder: Embedder, functions: bool) -> dict[str, Any]:
+    """Return what an index says of itself."""
+    return {
+        "treecaps": __version__,
+        "model": model_name(embedder.model),
+        "fingerprint": fingerprint(embedder),
+        "functions": functions,
+        "folder": str(folder.resolve()),
+    }
 
 
 def _update_graph(
