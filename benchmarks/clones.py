@@ -75,7 +75,7 @@ def alike_pairs(
         if row.span.last_line - row.span.line + 1 >= MIN_LINES
     ]
     functions = [index.matches(number, 1.0)[0] for number in numbers]
-    vectors = index.vectors[numbers]
+    vectors = index.vectors[numbers].astype(np.float32, copy=False)
 
     def blocks() -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
         for begin in range(0, len(vectors), BLOCK):

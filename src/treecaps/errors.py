@@ -82,6 +82,7 @@ _EXTRAS = {
     "sklearn": "train",
     "tensorboard": "train",
     "torch": "train",
+    "usearch": "usearch",
     "uvicorn": "serve",
 }
 """Which extra brings a package."""

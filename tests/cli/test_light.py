@@ -13,7 +13,7 @@ from treecaps.cli.main import COMMANDS
 
 HEAVY = (
     *("fastapi", "gensim", "matplotlib", "numba", "pyarrow", "scipy", "sklearn"),
-    *("srcml_caller", "tensorboard", "torch"),
+    *("srcml_caller", "tensorboard", "torch", "usearch"),
 )
 BLOCK = f"""
 import sys
@@ -76,6 +76,22 @@ def test_folders_are_indexed_and_searched(tmp_path: Path) -> None:
     done = treecaps("clones", PROGRAMS / "gcd", "--files", "--html", page)
     assert done.stdout == f"{page}\n", done.stderr
     assert "gcd.rs" in page.read_text()
+
+
+def test_a_large_index_is_searched_without_a_graph(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    large = f"from treecaps.search import graph; graph.FROM = 10; {COMMAND_LINE}"
+    needs = (
+        "because a fast search among more than 10 vectors needs packages that are not installed:"
+        " pip install 'treecaps[usearch]'\n"
+    )
+    done = run(large, "index", PROGRAMS / "gcd", "--out", index)
+    assert done.stderr == f"{index}: every search will look at each vector, {needs}"
+    assert "recall" not in done.stdout
+    done = run(large, "search", index, PROGRAMS / "gcd" / "gcd.py", "--json")
+    assert done.stderr == f"{index}: looking at each vector, {needs}"
+    assert len(json.loads(done.stdout)["matches"]) == 10
+    assert list(tmp_path.iterdir()) == [index]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -10,7 +10,7 @@ from treecaps.cli.options import (
     max_bytes_option,
     workers_option,
 )
-from treecaps.cli.output import fail, note_passed_over, progress, say, say_json
+from treecaps.cli.output import fail, note, note_passed_over, progress, say, say_json
 
 
 @click.command("index")
@@ -43,6 +43,9 @@ def command(
 
     The index is as it was before until all is done, so it may be searched meanwhile; a run that
     was killed goes on where it stopped.
+
+    A large index also gets a graph of near vectors, INDEX.graph, so that a search need not look at
+    each of them. What is told of it is the share of the ten nearest that it finds.
     """
     from treecaps.models.engine import set_num_threads
     from treecaps.nn.memory import tune_malloc
@@ -73,5 +76,8 @@ def command(
         say(
             f"{out}: {what}{update.files:,} files ({update.added:,} new, {update.changed:,}"
             f" changed, {update.removed:,} gone; {update.embedded:,} embedded)"
+            + ("" if update.recall is None else f"; graph: recall@10 {update.recall:.2f}")
         )
+    if update.note:
+        note(f"{out}: every search will look at each vector, because {update.note}")
     return 1 if update.failures else 0

@@ -74,6 +74,8 @@ def command(
 
     set_num_threads(1)
     index = open_index(index_path)
+    if index.note:
+        note(f"{index_path}: looking at each vector, because {index.note}")
     queries = _queries(index, file, program, chosen, functions)
     results = index.search_many(index.embedder.embed_trees([tree for _, tree in queries]), top)
     for (name, _), matches in zip(queries, results, strict=True):

@@ -14,14 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treecaps._version import __version__
-from treecaps.errors import Failure, ProgramError, SearchError, UsageError
+from treecaps.errors import Failure, MissingExtraError, ProgramError, SearchError, UsageError
 from treecaps.inference.embed import Embedder, Vectors
 from treecaps.inference.stream import stream
 from treecaps.inference.units import CodeUnit
 from treecaps.models.bundled import SIMILAR
 from treecaps.models.trained import ModelLike
+from treecaps.search import graph as graphs
 from treecaps.search.fingerprint import fingerprint, model_name
-from treecaps.search.index import check_made_by
+from treecaps.search.graph import GraphError, GraphRecord
+from treecaps.search.index import check_made_by, write_graph
 from treecaps.search.store import Content, File, Span, Store, content_key, open_to_write
 from treecaps.syntax.program import MAX_BYTES, Program
 from treecaps.syntax.sources import Sources, list_sources
@@ -45,6 +47,9 @@ class Update:
         changed: How many have other contents than before.
         removed: How many have gone.
         failures: Files that could not be read or parsed; they are not in the index.
+        recall: The share of the ten nearest that the graph of a large index finds; ``None`` if it
+            has none, so that every vector is looked at.
+        note: Why a large index has no graph, in words for people.
     """
 
     vectors: int
@@ -54,6 +59,8 @@ class Update:
     changed: int
     removed: int
     failures: tuple[Failure, ...]
+    recall: float | None = None
+    note: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -90,21 +97,17 @@ def update_index(
     if not sources.files and not path.exists():
         raise UsageError(f"{folder} holds no programs in a known language: nothing to index")
     embedder = Embedder(model)
-    about = {
-        "treecaps": __version__,
-        "model": model_name(embedder.model),
-        "fingerprint": fingerprint(embedder),
-        "functions": functions,
-        "folder": str(folder.resolve()),
-    }
+    about = _about(folder, embedder, functions)
     with open_to_write(path, about) as store:
         before = store.files()
         _check_same(store, about, embedder)
         work = _Work(folder, before, store.keys(), max_bytes, step)
         store.add(_contents(work, sources, embedder, functions, workers))
         files = work.good_files()
-        store.finish(files, about)
+        # The graph of before stays known: it is recognised as old, and can be brought up to date.
+        store.finish(files, store.about | about)
         vectors = store.count()
+        recall, note = _update_graph(store, files, workers, step)
     failures = (*sources.failures, *work.failures())
     return Update(
         vectors=vectors,
@@ -116,7 +119,46 @@ def update_index(
         ),
         removed=len(before.keys() - files.keys()),
         failures=failures,
+        recall=recall,
+        note=note,
     )
+
+
+def _about(folder: Path, embedder: Embedder, functions: bool) -> dict[str, Any]:
+    """Return what an index says of itself."""
+    return {
+        "treecaps": __version__,
+        "model": model_name(embedder.model),
+        "fingerprint": fingerprint(embedder),
+        "functions": functions,
+        "folder": str(folder.resolve()),
+    }
+
+
+def _update_graph(
+    store: Store, files: dict[str, File], workers: int | None, step: Step | None
+) -> tuple[float | None, str | None]:
+    """See to it that a large index has a graph; return its recall, or why it has none."""
+    record = GraphRecord.of_index(store.about)
+    if store.shape()[0] <= graphs.FROM:
+        if record:
+            about = {name: value for name, value in store.about.items() if name != "graph"}
+            store.finish(files, about)
+            graphs.remove_graph(store.path)
+        return None, None
+    state = graphs.state_of(file.key for file in files.values())
+    try:
+        if not record or not graphs.is_current(store.path, record, state):
+            tell = partial(_tell_graph, step) if step else None
+            record = write_graph(store, files, threads=workers or 0, step=tell)
+            store.finish(files, store.about | {"graph": record.to_dict()})
+    except (MissingExtraError, GraphError) as error:
+        return None, str(error)
+    return record.recall, None
+
+
+def _tell_graph(step: Step, share: float) -> None:
+    step(share, "graph of neighbours")
 
 
 def _check_same(store: Store, about: dict[str, Any], embedder: Embedder) -> None:

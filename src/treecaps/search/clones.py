@@ -66,7 +66,7 @@ def find_clones(
         ],
         np.int64,
     )
-    vectors = index.vectors[chosen]
+    vectors = index.vectors[chosen].astype(np.float32, copy=False)
     joined = Joined(len(chosen))
     nearest = np.array([float(len(index.rows[row].paths) > 1) for row in chosen.tolist()])
     for number, alike, values in link_alike(vectors, threshold, step=step):

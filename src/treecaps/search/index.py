@@ -1,7 +1,7 @@
 """``Index``: the vectors of the functions or files of a folder, and what is like a vector."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,10 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from treecaps.errors import ProgramError, SearchError, UsageError
+from treecaps.errors import MissingExtraError, ProgramError, SearchError, UsageError
+from treecaps.hashing import hash_64
 from treecaps.inference.embed import Embedder
+from treecaps.search import graph as graphs
 from treecaps.search.fingerprint import fingerprint, load_embedder
-from treecaps.search.store import File, Span, Store, content_key, open_to_read
+from treecaps.search.graph import AnyVectors, Graph, GraphError, GraphRecord
+from treecaps.search.graph_file import Keys
+from treecaps.search.store import Content, File, Span, Store, content_key, open_to_read
 from treecaps.syntax.program import Program
 from treecaps.text import short_repr
 
@@ -79,18 +83,22 @@ class Index:
     Args:
         about: What made it.
         rows: What each vector is of.
-        vectors: ``[len(rows), E]``.
+        vectors: ``[len(rows), E]``; of 16 bits if there is a graph, because there are many.
         keys: The keys of the contents of files, by path.
         embedder: What made the vectors, and makes those of queries.
+        graph: What finds near vectors in a large index; without it, each is looked at.
+        note: Why a large index has none, in words for people.
     """
 
     def __init__(
         self,
         about: dict[str, Any],
         rows: list[Row],
-        vectors: Vectors,
+        vectors: AnyVectors,
         keys: dict[str, str],
         embedder: Embedder,
+        graph: Graph | None = None,
+        note: str | None = None,
     ) -> None:
         self.model: str = about["model"]
         self.folder = Path(about["folder"])
@@ -99,6 +107,8 @@ class Index:
         self.rows = rows
         self.vectors = vectors
         self.embedder = embedder
+        self.graph = graph
+        self.note = note
         self._keys = keys
 
     @classmethod
@@ -133,15 +143,16 @@ class Index:
         for path, key in keys.items():
             paths[key].append(path)
         shape = store.shape()
-        vectors = np.zeros(shape, np.float32)
-        rows: list[Row] = []
-        for content in store.contents(shape):
-            if step:
-                step(len(rows) / max(len(vectors), 1))
-            vectors[len(rows) : len(rows) + len(content.spans)] = content.vectors
-            same = paths[content.key]
-            rows.extend(Row(same, content.language, span) for span in content.spans)
-        return cls(store.about, rows, vectors, keys, embedder)
+        graph, note = _open_graph(store, keys, shape)
+        contents = store.contents(shape)
+        rows, vectors, numbers = _read(contents, paths, shape, half=graph is not None, step=step)
+        try:
+            if graph:
+                graph.set_rows(numbers)
+        except ValueError:
+            graph, note = None, f"{graphs.graph_path(store.path)} is the graph of another index"
+            vectors = vectors.astype(np.float32)
+        return cls(store.about, rows, vectors, keys, embedder, graph, note)
 
     @cached_property
     def _size(self) -> int:
@@ -176,27 +187,42 @@ class Index:
                 f"vectors of this index have {self.vectors.shape[1]} numbers each,"
                 f" not {'x'.join(map(str, vectors.shape[1:]))}"
             )
+        if self.graph and top <= graphs.MOST:
+            return [self._search_graph(self.graph, vector, top) for vector in vectors]
+        return self.search_exactly(vectors, top)
+
+    def search_exactly(self, vectors: Vectors, top: int) -> list[list[Match]]:
+        """Return what ``search_many`` does, by comparing with every vector of the index."""
+        everything = np.arange(len(self.rows))
         return [
-            self._best(likeness, top)
+            self._best(everything, likeness, top)
             for begin in range(0, len(vectors), _QUERIES)
             for likeness in self._compare(vectors[begin : begin + _QUERIES])
         ]
 
+    def _search_graph(self, graph: Graph, vector: Vectors, top: int) -> list[Match]:
+        numbers = graph.nearest(vector, top)
+        if len(numbers) < min(top, len(self.rows)):  # parts of a graph may be out of reach
+            return self.search_exactly(vector[None], top)[0]
+        return self._best(numbers, self.vectors[numbers].astype(np.float32) @ vector, top)
+
     def _compare(self, vectors: Vectors) -> Vectors:
+        if self.vectors.dtype != np.float32:
+            return graphs.compare_all(vectors, self.vectors)
         # One vector at a time reads the matrix faster than BLAS does for a matrix of one row.
-        likeness: Vectors = (
+        likeness = (
             (self.vectors @ vectors[0])[None] if len(vectors) == 1 else vectors @ self.vectors.T
         )
-        return likeness
+        return likeness.astype(np.float32, copy=False)
 
-    def _best(self, likeness: Vectors, top: int) -> list[Match]:
-        numbers = np.arange(len(likeness))
+    def _best(self, numbers: NDArray[np.int64], likeness: Vectors, top: int) -> list[Match]:
         if top < len(likeness):
-            numbers = np.argpartition(-likeness, top - 1)[:top]
+            best = np.argpartition(-likeness, top - 1)[:top]
+            numbers, likeness = numbers[best], likeness[best]
         found = [
             match
-            for number in numbers.tolist()
-            for match in self.matches(number, float(likeness[number]))
+            for number, value in zip(numbers.tolist(), likeness.tolist(), strict=True)
+            for match in self.matches(number, value)
         ]
         return sorted(found, key=_order)[:top]
 
@@ -224,6 +250,67 @@ class Index:
             return None
         lines = program.text.decode().split("\n")
         return "\n".join(lines[(match.line or 1) - 1 : match.last_line])
+
+
+def _open_graph(
+    store: Store, keys: dict[str, str], shape: tuple[int, int]
+) -> tuple[Graph | None, str | None]:
+    """Return the graph of a large index, or why it has none."""
+    rows, width = shape
+    if rows <= graphs.FROM:
+        return None, None
+    try:
+        state = graphs.state_of(keys.values())
+        return Graph.open(store.path, store.about, state, width), None
+    except (MissingExtraError, GraphError) as error:
+        return None, str(error)
+
+
+def _read(
+    contents: Iterable[Content],
+    paths: Mapping[str, list[str]],
+    shape: tuple[int, int],
+    *,
+    half: bool,
+    step: Step | None,
+) -> tuple[list[Row], AnyVectors, Keys]:
+    """Read what each vector is of, the vectors, and their keys in a graph.
+
+    Args:
+        contents: Those that files have.
+        paths: These files, by key.
+        shape: How many vectors there are, and how many numbers each has.
+        half: Whether to keep vectors of 16 bits.
+        step: Called with the share that is read.
+    """
+    vectors: AnyVectors = np.zeros(shape, np.float16 if half else np.float32)
+    numbers = np.zeros(len(vectors), np.uint64)
+    rows: list[Row] = []
+    for content in contents:
+        if step:
+            step(len(rows) / max(len(vectors), 1))
+        place = slice(len(rows), len(rows) + len(content.spans))
+        vectors[place] = content.vectors
+        number = hash_64(content.key.encode("utf-8", "surrogatepass") + content.vectors.tobytes())
+        numbers[place] = graphs.keys_of_rows(number, len(content.spans))
+        same = paths[content.key]
+        rows.extend(Row(same, content.language, span) for span in content.spans)
+    return rows, vectors, numbers
+
+
+def write_graph(
+    store: Store,
+    files: Mapping[str, File],
+    *,
+    threads: int = 0,
+    step: Step | None = None,
+) -> GraphRecord:
+    """Write the graph of an index whose files are these, and return what is to be known of it."""
+    shape = store.shape()
+    _, vectors, keys = _read(store.contents(shape), defaultdict(list), shape, half=True, step=None)
+    state = graphs.state_of(file.key for file in files.values())
+    record = GraphRecord.of_index(store.about)
+    return graphs.write_graph(store.path, record, state, keys, vectors, threads=threads, step=step)
 
 
 def _order(match: Match) -> tuple[float, str, int]:

@@ -48,7 +48,7 @@ _LEAST_STEPS = 1_000_000  # that are allowed for a small file
 _ABOUT = {"treecaps": str, "model": str, "fingerprint": str, "functions": bool, "folder": str}
 _OF_MANY = bytes.fromhex("d9d505f920a163d7")  # ends the journal of a change to several databases
 
-Vectors = NDArray[np.float32]
+Vectors = NDArray[np.floating[Any]]
 
 
 class Span(NamedTuple):
@@ -227,7 +227,7 @@ def _content(row: tuple[Any, ...], width: int) -> Content:
     _check_types(row, (str, str, str, int, bytes, str))
     key, language, text, size, blob, checksum = row
     spans = [_span(*values) for values in json.loads(text)]
-    vectors = np.frombuffer(blob, "<f2").astype(np.float32)
+    vectors = np.frombuffer(blob, "<f2")
     if (
         len(spans) != size
         or not np.isfinite(vectors).all()

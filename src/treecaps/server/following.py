@@ -27,7 +27,7 @@ class FollowedIndex:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen = self._look()
-        self.current = Index.open(path)
+        self.current = self._open()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="index", daemon=True)
         self._thread.start()
@@ -58,12 +58,21 @@ class FollowedIndex:
                 try:
                     self._read()
                 except SearchError as error:
-                    said = to_one_line(f"treecaps: {error}; searching it as it was")
-                    print(said, file=sys.stderr, flush=True)
+                    _tell(f"{error}; searching it as it was")
 
     def _read(self) -> None:
         with open_to_read(self._path) as store:
             # A run that is under way changes the file many times before it is finished.
             finished = store.about["checksum"] != self.current.checksum
         if finished:
-            self.current = Index.open(self._path, self.embedder)
+            self.current = self._open(self.embedder)
+
+    def _open(self, embedder: Embedder | None = None) -> Index:
+        index = Index.open(self._path, embedder)
+        if index.note:
+            _tell(f"looking at each vector, because {index.note}")
+        return index
+
+
+def _tell(text: str) -> None:
+    print(to_one_line(f"treecaps: {text}"), file=sys.stderr, flush=True)
