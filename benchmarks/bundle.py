@@ -60,6 +60,8 @@ LABELS = {
     "quicksort": "quick-sort",
 }
 """Other names of classes, and what they are called here."""
+TITLES = {"poj104": Path(__file__).with_name("poj104_titles.json")}
+"""What classes are in words, where their names do not say."""
 
 
 def rows_of(path: Path) -> Iterator[dict[str, Any]]:
@@ -191,6 +193,7 @@ def save_scores(
             for part, facts in model.card["data"].items()
         },
         "scores": scores,
+        **({"titles": json.loads(TITLES[name].read_text())} if name in TITLES else {}),
         "command": f"python benchmarks/bundle.py --data DIR --only {name}",
     }
     replace(model, card=card).save(folder, half=True)

@@ -83,6 +83,20 @@ def test_a_line_of_code_has_no_class(code: str) -> None:
     assert found.verdict == "unknown, there is too little code to tell"
 
 
+def test_problems_have_titles() -> None:
+    model = load("poj104")
+    titles = {label: model.title(label) for label in model.labels}
+    assert len(set(titles.values())) == len(model.labels) == 104
+    path = sorted((HERE / "poj104").iterdir())[0]
+    (found,) = classify(model, [path], workers=1)
+    assert isinstance(found, Classification)
+    assert found.guess
+    assert found.title == titles[found.guess]
+    said = run("classify", "--model", "poj104", path).stdout
+    assert said.startswith(f"{path}: {found.guess} ({found.title}) ")
+    assert load(DEFAULT).title("gcd") is None
+
+
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_answers_stay_what_they_were(name: str) -> None:
     expected = json.loads((HERE / f"{name}.json").read_text())

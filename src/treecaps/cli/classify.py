@@ -104,6 +104,8 @@ def _describe(result: "Classification") -> str:
     if result.reason:
         return result.verdict
     first, *others = (f"{one.label} {one.probability:.0%}" for one in result.top)
+    if result.title:
+        first = f"{result.guess} ({result.title}) {result.probability:.0%}"
     if not result.known:
         first = f"{result.label}, perhaps {first} (length {result.length:.2f})"
     return "; then ".join(filter(None, (first, ", ".join(others))))

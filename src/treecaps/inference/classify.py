@@ -50,6 +50,7 @@ class Classification:
         function: The name of the function that this is about; ``None`` for a whole program.
         line: The line where that begins, from 1.
         reason: Why nothing can be told, as ``find_reason`` says it; ``None`` otherwise.
+        title: What the guess is in words, if the model tells more than its name.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Classification:
     function: str | None = None
     line: int | None = None
     reason: str | None = None
+    title: str | None = None
 
     @property
     def verdict(self) -> str:
@@ -87,8 +89,9 @@ class Classification:
         values = {**vars(self), "top": [candidate._asdict() for candidate in self.top]}
         if self.function is None:
             del values["function"], values["line"]
-        if self.reason is None:
-            del values["reason"]
+        for name in ("reason", "title"):
+            if values[name] is None:
+                del values[name]
         return values
 
 
@@ -159,7 +162,8 @@ def _classification(
         return Classification(unit.id, *nothing, unit.function, unit.line, reason)
     known = best[0].length >= model.calibration.threshold
     label = best[0].label if known else UNKNOWN
-    return Classification(unit.id, label, known, *best[0], best, unit.function, unit.line)
+    where, title = (unit.function, unit.line), model.title(best[0].label)
+    return Classification(unit.id, label, known, *best[0], best, *where, title=title)
 
 
 def _predict(model: TrainedModel, inputs: Input, top: int) -> list[tuple[Candidate, ...]]:

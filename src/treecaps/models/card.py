@@ -85,6 +85,8 @@ def describe(config: dict[str, Any], labels: Sequence[str], kinds: int) -> str:
     if labels:
         more = ", ..." if len(labels) > _CLASSES else "."
         parts += ["Classes: " + ", ".join(map(_cell, labels[:_CLASSES])) + more]
+    if titles := card.get("titles"):
+        parts += ["## Classes", _table(("class", "what it is"), titles.items())]
     if data := card.get("data"):
         parts += ["## Data", _table(("", *data), _rows(data.values()))]
     if metrics:

@@ -63,6 +63,12 @@ class TrainedModel:
         where = {"folder": str(self.folder)} if self.folder else {}
         return short_repr(self, architecture_of(self.config), **facts, **where)
 
+    def title(self, label: str) -> str | None:
+        """Return what a class is in words, if the card tells more than its name."""
+        titles = self.card.get("titles")
+        found = titles.get(label) if isinstance(titles, dict) else None
+        return found if isinstance(found, str) else None
+
     @property
     def config(self) -> ModelConfig:
         """What each of the networks is made of."""

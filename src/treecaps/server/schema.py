@@ -170,6 +170,7 @@ class ClassificationAnswer(BaseModel):
     function: str | None = None
     line: int | None = None
     reason: str | None = Field(None, description="Why nothing can be told, if nothing can.")
+    title: str | None = Field(None, description="What the best class is in words, if it is known.")
 
 
 class EmbeddingAnswer(BaseModel):

@@ -115,8 +115,9 @@ function bar(share) {
 }
 
 function showAnswer(found) {
-  $("verdict").textContent = found.known ? found.label
-    : `unknown, ${found.reason || `perhaps ${found.guess}`}`;
+  const guess = found.title ? `${found.guess} (${found.title})` : found.guess;
+  $("verdict").textContent = found.known ? guess
+    : `unknown, ${found.reason || `perhaps ${guess}`}`;
   $("bars").replaceChildren(...found.top.map(one => make("li", {},
     make("span", { class: "name" }, one.label),
     make("span", { class: "share" }, percent(one.probability)), bar(one.probability))));
