@@ -53,13 +53,25 @@ def test_an_empty_program_is_not_explained(tmp_path: Path) -> None:
     assert done.stderr == f"treecaps: error: {file} is empty: there is nothing to explain\n"
 
 
+def test_of_hardly_any_code_a_class_must_be_chosen(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("app = 1\n")
+    done = run("explain", file)
+    assert (done.returncode, done.stdout) == (2, "")
+    reason = "there is too little code to tell; choose one (--label)"
+    assert done.stderr == f"treecaps: error: {file} has no class to explain: {reason}\n"
+    first = run("explain", file, "--label", "trie").stdout.split("\n")[0]
+    reason = "unknown, there is too little code to tell"
+    assert first == f"{file}: {reason}; what adds to trie:"
+
+
 def test_a_page_shows_code_and_runs_none_of_it(tmp_path: Path) -> None:
     file = tmp_path / "evil.py"
     file.write_text(
         'x = "<script>alert(1)</script>"\n# </pre><img src=x onerror=alert(2)>\ny = x\n'
     )
     out = tmp_path / "page.html"
-    done = run("explain", file, "--html", out)
+    done = run("explain", file, "--label", "gcd", "--html", out)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(out)
     page = out.read_text()
@@ -75,7 +87,7 @@ def test_a_file_whose_name_is_no_text(tmp_path: Path) -> None:
     file = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.py"))
     file.write_text("x = 1\n")
     out = tmp_path / "page.html"
-    done = run("explain", file, "--html", out)
+    done = run("explain", file, "--label", "gcd", "--html", out)
     assert done.returncode == 0, done.stderr
     assert "\N{REPLACEMENT CHARACTER}.py" in out.read_text(encoding="utf-8")
 
@@ -118,14 +130,14 @@ def test_a_deep_program_makes_a_page_of_bounded_depth(tmp_path: Path) -> None:
 def test_tabs_stay_as_wide_as_they_are(tmp_path: Path) -> None:
     file = tmp_path / "tabs.c"
     file.write_text("int f() {\n\treturn\t0;\n}\n")
-    lines = run("explain", file).stdout.splitlines()
+    lines = run("explain", file, "--label", "gcd").stdout.splitlines()
     assert lines[2][10:] == "        return  0;"
 
 
 def test_control_characters_in_code_are_escaped(tmp_path: Path) -> None:
     file = tmp_path / "evil.c"
     file.write_text("int f() {\r\n\treturn\f 0; // \x1b[41m \u2028 \u202e \r x\r\n}\n", newline="")
-    lines = run("explain", file).stdout.split("\n")
+    lines = run("explain", file, "--label", "gcd").stdout.split("\n")
     assert all(line.isprintable() for line in lines)
     assert [line[10:] for line in lines[1:4]] == [
         "int f() {",

@@ -14,6 +14,7 @@ FLAGS = {
     "frontend": "--frontend",
     "host": "--host",
     "init_from": "--init-from",
+    "label": "--label",
     "language": "--language",
     "max_bytes": "--max-mb",
     "model": "--model",
