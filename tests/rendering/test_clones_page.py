@@ -1,30 +1,24 @@
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
+from tests.browser import launch, needs_chromium, visit
 from tests.rendering.test_clones import NASTY, lay_open
 from tests.search.examples import PROGRAMS
 from tests.search.test_copies import COPY, HONEST, ORIGINAL
 from treecaps.rendering.clones import to_html
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="there is no chromium to show the page with: apt install chromium"
-)
+pytestmark = needs_chromium
 JAVA = (PROGRAMS / "bubble-sort" / "BubbleSort.java").read_text()
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # Nothing is loaded from elsewhere, and root has no sandbox.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launch() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -48,27 +42,18 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(browser: Browser, file: Path) -> Iterator[Page]:
-    """The page, which must complain of nothing and ask for nothing."""
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    page = context.new_page()
-    wrong: list[str] = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda said: wrong.append(said.text))
-
-    def note_request(asked: Request) -> None:
-        if asked.url != file.as_uri():
-            wrong.append(asked.url)
-
-    page.on("request", note_request)
-    page.goto(file.as_uri())
-    yield page
-    assert wrong == []
-    assert page.evaluate("window.ran") is None
-    context.close()
+    with visit(browser, file.as_uri()) as page:
+        yield page
 
 
 def choose(page: Page, value: int) -> None:
     page.locator("#threshold").fill(str(value))
+
+
+def open_pair(page: Page, one: str, other: str) -> None:
+    choose(page, 0)
+    row = page.locator("#pairs tr", has_text=one).filter(has_text=other)
+    row.get_by_role("link").first.click()
 
 
 def test_all_follows_the_threshold(page: Page) -> None:
@@ -105,10 +90,7 @@ def test_pairs_are_sorted_and_sought(page: Page) -> None:
 
 
 def test_a_part_leads_to_its_partner(page: Page) -> None:
-    choose(page, 0)
-    page.locator("#pairs tr", has_text="ann.py").filter(has_text="cem.py").get_by_role(
-        "link"
-    ).first.click()
+    open_pair(page, "ann.py", "cem.py")
     expect(page.locator("#names")).to_have_text("ann.py and cem.py")
     expect(page.locator("#overview")).to_be_hidden()
     for side, text in (("left", ORIGINAL), ("right", COPY)):
@@ -132,10 +114,7 @@ def test_a_part_leads_to_its_partner(page: Page) -> None:
 
 
 def test_lines_correspond_across_languages(page: Page) -> None:
-    choose(page, 0)
-    page.locator("#pairs tr", has_text="eve.java").filter(has_text="fay.py").get_by_role(
-        "link"
-    ).first.click()
+    open_pair(page, "eve.java", "fay.py")
     expect(page.locator("#left h3")).to_have_text("eve.java java")
     expect(page.locator("#right h3")).to_have_text("fay.py python")
     page.locator("#left .like", has_text="changed = true;").hover()

@@ -1,47 +1,27 @@
 import re
-import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
+from tests.browser import launch, needs_chromium, visit
 from tests.server.conftest import PROGRAMS, Running
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="there is no chromium to show the page with: apt install chromium"
-)
+pytestmark = needs_chromium
 NASTY = "<script>window.ran = 1</script><img src=x onerror='window.ran = 1'>"
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # Nothing is loaded from elsewhere, and root has no sandbox.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launch() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
 def page(browser: Browser, server: Running) -> Iterator[Page]:
-    """The page, which must complain of nothing and ask nobody else."""
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    page = context.new_page()
-    wrong: list[str] = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda said: wrong.append(said.text))
-
-    def note_request(asked: Request) -> None:
-        if not asked.url.startswith(server.url):
-            wrong.append(asked.url)
-
-    page.on("request", note_request)
-    page.goto(server.url)
-    expect(page.locator("#sample option")).not_to_have_count(1)
-    yield page
-    assert wrong == []
-    context.close()
+    with visit(browser, server.url) as page:
+        expect(page.locator("#sample option")).not_to_have_count(1)
+        yield page
 
 
 def test_a_sample_is_told_and_explained(page: Page) -> None:
