@@ -111,6 +111,17 @@ def test_what_is_no_number_is_refused() -> None:
         NumpyEngine.build(config, (1.0,), vocabulary, CLASSES, arrays)
 
 
+def test_many_programs_and_one_answer_the_same() -> None:
+    model, trees = load("algorithms"), real_trees()
+    assert isinstance(model.engine, NumpyEngine)
+    ((_, network),) = model.engine.networks
+    alone = np.concatenate([model.scores(model.read_trees([tree])) for tree in trees])
+    assert "_every_token_unit" not in vars(network)
+    together = model.scores(model.read_trees(trees))
+    assert "_every_token_unit" in vars(network)
+    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-6)
+
+
 def test_programs_without_known_tokens_are_classified() -> None:
     whole, light = load("algorithms", engine=TorchEngine.build), load("algorithms")
     trees = [parse_code("", "python"), parse_code("x", "python")]

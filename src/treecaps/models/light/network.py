@@ -1,6 +1,7 @@
 """The forward pass of a TreeCaps network in NumPy, and the functions of its backward pass."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ from treecaps.models.treecaps_config import TreeCapsConfig
 Weights = dict[str, NDArray[Any]]
 Batch = WindowsAndBagsTensors[NDArray[Any]]
 _BLOCK = 4096
+_PART = 8
+"""If programs have more than this part of the features that are known, all are computed at once."""
 Backward = list[Callable[[Floats], Floats]]
 """The functions of a backward pass, in the order of the forward pass: each returns the gradient of
 a step's inputs, from that of its outputs. A step that is given such a list adds its own function.
@@ -252,12 +255,16 @@ class LightTreeCaps:
             backward: Gets the backward function from the static capsules to the vectors.
         """
         place, there = self.find_tokens(bags)
-        # Each distinct feature is computed once.
-        features, number = np.unique(place, return_inverse=True)
-        if vectors is None:
-            vectors = self.weights["tokens.vectors"][features]
         linear = self.weights["tokens.linear.weight"]
-        units, outputs = self.token_units(vectors)
+        many = len(place) > len(self.weights["tokens.known"]) // _PART
+        if many and vectors is None and backward is None:
+            number, units = place, self._every_token_unit
+            outputs = units  # for the backward pass, which there is none of
+        else:  # each distinct feature is computed once
+            features, number = np.unique(place, return_inverse=True)
+            if vectors is None:
+                vectors = self.weights["tokens.vectors"][features]
+            units, outputs = self.token_units(vectors)
         shape = (-1, *units.shape[1:])
         flat = units.reshape(len(units), len(linear))
         weight = self.weigh_tokens(bags.count[there])
@@ -276,6 +283,11 @@ class LightTreeCaps:
 
             backward.append(back)
         return squash(sums, self.config.squash, 1).swapaxes(1, 2)
+
+    @cached_property
+    def _every_token_unit(self) -> Floats:
+        """The capsules of all features, for many programs: 20 MB or so, computed once."""
+        return self.token_units(self.weights["tokens.vectors"])[0]
 
     def token_units(self, vectors: Floats) -> tuple[Floats, Floats]:
         """Return the capsules ``[F, D_pvc, C]`` of features, and the same before the squash."""
