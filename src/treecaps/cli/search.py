@@ -36,6 +36,11 @@ _WIDTH = 72
     help="How many to find, best first.",
 )
 @click.option(
+    "--smooth",
+    is_flag=True,
+    help="Rank by the neighbours of matches too: better where the index has several of a kind.",
+)
+@click.option(
     "--show",
     type=click.IntRange(min=0),
     default=3,
@@ -50,6 +55,7 @@ def command(
     lines: str | None,
     functions: bool,
     top: int,
+    smooth: bool,
     show: int,
     language: str | None,
     max_bytes: int,
@@ -77,7 +83,8 @@ def command(
     if index.note:
         note(f"{index_path}: looking at each vector, because {index.note}")
     queries = _queries(index, file, program, chosen, functions)
-    results = index.search_many(index.embedder.embed_trees([tree for _, tree in queries]), top)
+    vectors = index.embedder.embed_trees([tree for _, tree in queries])
+    results = index.search_many(vectors, top, smooth=smooth)
     for (name, _), matches in zip(queries, results, strict=True):
         if as_json:
             asked = {"function": name[0], "line": name[1]} if name else {}
@@ -85,8 +92,8 @@ def command(
             continue
         if name:
             say(f"{file}:{name[1]} {name[0]}")
-        best = matches[0].probability if matches else None
-        if best is not None and best < _ALIKE:
+        likely = [match.probability for match in matches if match.probability is not None]
+        if likely and max(likely) < _ALIKE:
             say("nothing really alike; the nearest:")
         indent = "  " if name else ""
         for match in matches:

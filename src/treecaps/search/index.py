@@ -14,6 +14,7 @@ from treecaps.errors import MissingExtraError, ProgramError, SearchError, UsageE
 from treecaps.hashing import hash_64
 from treecaps.inference.embed import Embedder
 from treecaps.search import graph as graphs
+from treecaps.search import smoothing
 from treecaps.search.fingerprint import fingerprint, load_embedder
 from treecaps.search.graph import AnyVectors, Graph, GraphError, GraphRecord
 from treecaps.search.graph_file import Keys
@@ -171,12 +172,20 @@ class Index:
         """How many files it knows."""
         return len(self._keys)
 
-    def search(self, vector: Vectors, top: int = 10) -> list[Match]:
+    def search(self, vector: Vectors, top: int = 10, *, smooth: bool = False) -> list[Match]:
         """Return what is most like a vector, ``[E]``, best first."""
-        return self.search_many(np.asarray(vector)[None], top)[0]
+        return self.search_many(np.asarray(vector)[None], top, smooth=smooth)[0]
 
-    def search_many(self, vectors: Vectors, top: int = 10) -> list[list[Match]]:
-        """Return what is most like each of some vectors, ``[Q, E]``, best first."""
+    def search_many(
+        self, vectors: Vectors, top: int = 10, *, smooth: bool = False
+    ) -> list[list[Match]]:
+        """Return what is most like each of some vectors, ``[Q, E]``, best first.
+
+        Args:
+            vectors: Embeddings of what is searched for.
+            top: How many matches to return of each.
+            smooth: Rank the nearest by their neighbours too, as ``search.smoothing`` does.
+        """
         if top < 1:
             raise UsageError(f"cannot find {top} matches; ask for one or more")
         vectors = np.asarray(vectors, np.float32)
@@ -187,9 +196,34 @@ class Index:
                 f"vectors of this index have {self.vectors.shape[1]} numbers each,"
                 f" not {'x'.join(map(str, vectors.shape[1:]))}"
             )
+        if smooth:
+            return [self._search_smoothly(vector, top) for vector in vectors]
         if self.graph and top <= graphs.MOST:
             return [self._search_graph(self.graph, vector, top) for vector in vectors]
         return self.search_exactly(vectors, top)
+
+    def _search_smoothly(self, vector: Vectors, top: int) -> list[Match]:
+        if self.embedder.probability(1.0) is None:
+            raise UsageError(
+                f"only a model that was trained for similarity can smooth, not {self.model}"
+            )
+        count = max(top, smoothing.CANDIDATES)
+        if self.graph and count <= graphs.MOST:
+            numbers = self.graph.nearest(vector, count)
+        else:
+            numbers = np.argsort(-self._compare(vector[None])[0], kind="stable")[:count]
+        likeness = self.vectors[numbers].astype(np.float32, copy=False) @ vector
+        nearest = np.argsort(-likeness, kind="stable")[:count]
+        numbers, likeness = numbers[nearest], likeness[nearest]
+        candidates = self.vectors[numbers].astype(np.float32, copy=False)
+        same = self.embedder.model.calibration.same
+        order = smoothing.rank(vector, candidates, same)[:top]
+        found = [
+            match
+            for number, value in zip(numbers[order].tolist(), likeness[order].tolist(), strict=True)
+            for match in self.matches(number, value)
+        ]
+        return found[:top]
 
     def search_exactly(self, vectors: Vectors, top: int) -> list[list[Match]]:
         """Return what ``search_many`` does, by comparing with every vector of the index."""
