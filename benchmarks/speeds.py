@@ -178,6 +178,27 @@ def index() -> str:
     return table(("kind", "build", "search", "recall@10", "on disk", "replace 1,000"), rows)
 
 
+def large() -> str:
+    titles = {"treecaps": "exact", "graph": "with a graph"}
+    rows = []
+    for name, row in load("index-large-atlas")["kinds"].items():
+        low, high = row["query_ms_5_to_95"]
+        rows.append(
+            [
+                titles[name],
+                f"{row['query_ms']:.1f} ms ({low:.1f}-{high:.1f})",
+                f"{row['recall_at_10']:.3f}",
+                f"{row['build_seconds']:.0f} s",
+                f"{row['replace_1000_seconds']:.0f} s",
+                f"{row['seconds_to_open']:.0f} s",
+                f"{row['megabytes']:,.0f} MB",
+                f"{row['memory_mb']:,} MB and {row['mapped_mb']:,} MB mapped",
+            ]
+        )
+    header = ("search", "recall@10", "build", "replace 1,000", "open", "on disk", "memory")
+    return table(("", *header), rows)
+
+
 def indexing() -> str:
     found = load("index-atlas-poj104")
     rows = [

@@ -269,6 +269,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "clones": clones,
     "copies": copies,
     "indexing": speeds.indexing,
+    "large": speeds.large,
 }
 
 _TABLE = re.compile(r"<!-- ([a-z][a-z0-9 ]*) -->\n.*?<!-- end -->", re.DOTALL)
