@@ -132,6 +132,18 @@ def retrieval() -> str:
     return table(header, rows)
 
 
+def smoothing() -> str:
+    rows = []
+    for title, row in load("smoothing-problems")["rows"].items():
+        cells = (
+            " / ".join(f"{row[f'{kind}, {side}']:.1f}" for side in SIDES)
+            for kind in ("plain", "smooth")
+        )
+        rows.append([title, f"{row['programs']:,}", *cells])
+    header = ("solutions of a problem", "programs", "plain", "`--smooth`")
+    return table(header, rows)
+
+
 def bundled() -> str:
     rows = [
         [
@@ -253,6 +265,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "presets": presets,
     "routing": routing,
     "retrieval": retrieval,
+    "smoothing": smoothing,
     "index": speeds.index,
     "serve": speeds.serve,
     "fuzz": speeds.fuzz,
