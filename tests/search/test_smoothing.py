@@ -70,6 +70,15 @@ def test_matches_have_the_similarity_of_before(
             assert match.similarity == pytest.approx(plain[match.path].similarity, abs=1e-5)
 
 
+def test_what_is_farther_away_keeps_its_place(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Index.open(index)
+    monkeypatch.setattr(smoothing, "CANDIDATES", 12)
+    plain = opened.search(opened.vectors[0], 40)
+    found = opened.search(opened.vectors[0], 40, smooth=True)
+    assert {match.path for match in found[:12]} == {match.path for match in plain[:12]}
+    assert [match.path for match in found[12:]] == [match.path for match in plain[12:]]
+
+
 def test_the_command(index: Path) -> None:
     words = ("search", index, EXAMPLES[0], "--top", "4", "--json")
     plain, smooth = (json.loads(run(*words, *more).stdout) for more in ((), ("--smooth",)))

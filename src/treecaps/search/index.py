@@ -215,9 +215,10 @@ class Index:
         likeness = self.vectors[numbers].astype(np.float32, copy=False) @ vector
         nearest = np.argsort(-likeness, kind="stable")[:count]
         numbers, likeness = numbers[nearest], likeness[nearest]
-        candidates = self.vectors[numbers].astype(np.float32, copy=False)
-        same = self.embedder.model.calibration.same
-        order = smoothing.rank(vector, candidates, same)[:top]
+        candidates = self.vectors[numbers[: smoothing.CANDIDATES]].astype(np.float32, copy=False)
+        ranked = smoothing.rank(vector, candidates, self.embedder.model.calibration.same)
+        # Each is compared with each, so what is farther away keeps its place.
+        order = np.concatenate([ranked, np.arange(len(ranked), len(numbers))])[:top]
         found = [
             match
             for number, value in zip(numbers[order].tolist(), likeness[order].tolist(), strict=True)
