@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Request, sync_playwright
@@ -23,10 +24,20 @@ def launch() -> Iterator[Browser]:
         browser.close()
 
 
+_DESKTOP: dict[str, Any] = {"viewport": {"width": 1200, "height": 900}}
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+
+
 @contextmanager
-def visit(browser: Browser, url: str) -> Iterator[Page]:
-    """Open a page, and check at the end that all it asked for is below its own address."""
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
+def visit(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
+    """Open a page, and check at the end that all it asked for is below its own address.
+
+    Args:
+        browser: What opens it.
+        url: Its address.
+        options: Those of a context of Playwright; a desktop by default.
+    """
+    context = browser.new_context(**(options or _DESKTOP))
     page = context.new_page()
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))

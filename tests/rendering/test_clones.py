@@ -7,6 +7,7 @@ import pytest
 
 from tests.search.examples import embedder, write_files
 from tests.search.test_copies import COPY, HONEST, ORIGINAL
+from treecaps.cli.output import write_page
 from treecaps.rendering.clones import to_html
 from treecaps.search.collection import Collection
 from treecaps.search.comparison import Comparison, compare
@@ -88,7 +89,9 @@ def test_nothing_in_names_or_code_becomes_part_of_the_page(tmp_path: Path) -> No
 def test_names_that_are_no_text_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     comparison = lay_open(tmp_path, {"a\udcff.py": ORIGINAL, "b.py": HONEST})
-    to_html(comparison, title="a\udcff").encode()
+    page = tmp_path / "page.html"
+    write_page(page, to_html(comparison, title="a\udcff"))
+    assert "a\N{REPLACEMENT CHARACTER}.py" in page.read_text(encoding="utf-8")
 
 
 def test_one_work_is_nothing_to_compare(tmp_path: Path) -> None:

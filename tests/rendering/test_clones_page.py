@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser import launch, needs_chromium, visit
+from tests.browser import PHONE, launch, needs_chromium, visit
 from tests.rendering.test_clones import NASTY, lay_open
 from tests.search.examples import PROGRAMS
 from tests.search.test_copies import COPY, HONEST, ORIGINAL
@@ -133,18 +133,13 @@ def test_names_and_code_are_shown_and_never_run(page: Page) -> None:
 def test_phones_and_dark_rooms(browser: Browser, file: Path) -> None:
     grounds = []
     for scheme in ("light", "dark"):
-        context = browser.new_context(
-            viewport={"width": 390, "height": 844}, color_scheme=scheme, has_touch=True
-        )
-        page = context.new_page()
-        page.goto(file.as_uri())
-        choose(page, 0)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        page.locator("#pairs a").first.tap()
-        expect(page.locator("#right pre")).to_be_visible()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        page.locator("#left .part").first.tap()
-        assert page.locator("#right .on").count() > 0
-        grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
-        context.close()
+        with visit(browser, file.as_uri(), color_scheme=scheme, **PHONE) as page:
+            choose(page, 0)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+            page.locator("#pairs a").first.tap()
+            expect(page.locator("#right pre")).to_be_visible()
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+            page.locator("#left .part").first.tap()
+            assert page.locator("#right .on").count() > 0
+            grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert grounds == ["rgb(255, 255, 255)", "rgb(22, 24, 27)"]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser import launch, needs_chromium, visit
+from tests.browser import PHONE, launch, needs_chromium, visit
 from tests.server.conftest import PROGRAMS, Running
 
 pytestmark = needs_chromium
@@ -99,15 +99,10 @@ def test_a_file_may_be_opened(page: Page) -> None:
 def test_phones_and_dark_rooms(browser: Browser, server: Running) -> None:
     grounds = []
     for scheme in ("light", "dark"):
-        context = browser.new_context(
-            viewport={"width": 390, "height": 844}, color_scheme=scheme, has_touch=True
-        )
-        page = context.new_page()
-        page.goto(server.url)
-        expect(page.locator("#sample option")).not_to_have_count(1)
-        page.get_by_label("Sample").select_option("trie.ts")
-        expect(page.locator("#why")).to_be_visible()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
-        context.close()
+        with visit(browser, server.url, color_scheme=scheme, **PHONE) as page:
+            expect(page.locator("#sample option")).not_to_have_count(1)
+            page.get_by_label("Sample").select_option("trie.ts")
+            expect(page.locator("#why")).to_be_visible()
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+            grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert grounds == ["rgb(255, 255, 255)", "rgb(22, 24, 27)"]

@@ -11,7 +11,7 @@ from treecaps.rendering.page import render
 from treecaps.search.comparison import Comparison, ShownPair, Source, alike
 from treecaps.search.lines import LinePair
 from treecaps.search.parts import Part
-from treecaps.text import replace_surrogates, to_one_line
+from treecaps.text import to_one_line
 
 
 def to_html(
@@ -43,7 +43,7 @@ def to_html(
         "works": [_work(comparison, number) for number in range(len(comparison.units))],
         "pairs": [_pair(comparison, pair) for pair in comparison.pairs],
     }
-    page = render(
+    return render(
         "clones",
         title=to_one_line(title),
         what=what,
@@ -57,7 +57,6 @@ def to_html(
         template=template,
         data=_embed(values),
     )
-    return replace_surrogates(page)
 
 
 def _embed(values: Any) -> Markup:

@@ -212,19 +212,26 @@ class Index:
             numbers = self.graph.nearest(vector, count)
         else:
             numbers = np.argsort(-self._compare(vector[None])[0], kind="stable")[:count]
-        likeness = self.vectors[numbers].astype(np.float32, copy=False) @ vector
+        likeness = self._take(numbers) @ vector
         nearest = np.argsort(-likeness, kind="stable")[:count]
         numbers, likeness = numbers[nearest], likeness[nearest]
-        candidates = self.vectors[numbers[: smoothing.CANDIDATES]].astype(np.float32, copy=False)
+        candidates = self._take(numbers[: smoothing.CANDIDATES])
         ranked = smoothing.rank(vector, candidates, self.embedder.model.calibration.same)
         # Each is compared with each, so what is farther away keeps its place.
         order = np.concatenate([ranked, np.arange(len(ranked), len(numbers))])[:top]
-        found = [
+        return self._every_match(numbers[order], likeness[order])[:top]
+
+    def _take(self, numbers: NDArray[np.int64]) -> Vectors:
+        """Return some of the vectors, with 32 bits."""
+        return self.vectors[numbers].astype(np.float32, copy=False)
+
+    def _every_match(self, numbers: NDArray[np.int64], likeness: Vectors) -> list[Match]:
+        """Return the matches of rows, in their order."""
+        return [
             match
-            for number, value in zip(numbers[order].tolist(), likeness[order].tolist(), strict=True)
+            for number, value in zip(numbers.tolist(), likeness.tolist(), strict=True)
             for match in self.matches(number, value)
         ]
-        return found[:top]
 
     def search_exactly(self, vectors: Vectors, top: int) -> list[list[Match]]:
         """Return what ``search_many`` does, by comparing with every vector of the index."""
@@ -239,7 +246,7 @@ class Index:
         numbers = graph.nearest(vector, top)
         if len(numbers) < min(top, len(self.rows)):  # parts of a graph may be out of reach
             return self.search_exactly(vector[None], top)[0]
-        return self._best(numbers, self.vectors[numbers].astype(np.float32) @ vector, top)
+        return self._best(numbers, self._take(numbers) @ vector, top)
 
     def _compare(self, vectors: Vectors) -> Vectors:
         if self.vectors.dtype != np.float32:
@@ -254,12 +261,7 @@ class Index:
         if top < len(likeness):
             best = np.argpartition(-likeness, top - 1)[:top]
             numbers, likeness = numbers[best], likeness[best]
-        found = [
-            match
-            for number, value in zip(numbers.tolist(), likeness.tolist(), strict=True)
-            for match in self.matches(number, value)
-        ]
-        return sorted(found, key=_order)[:top]
+        return sorted(self._every_match(numbers, likeness), key=_order)[:top]
 
     def matches(self, number: int, similarity: float) -> list[Match]:
         """Return one of the rows as matches, one for each file that has it."""
