@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 from treecaps.data.corpus import Corpus
-from treecaps.reproduction.data import Labelled, split
+from treecaps.reproduction.data import Labelled, split, take_part
 
 
 def build(path: Path) -> Corpus:
@@ -42,3 +42,12 @@ def test_programs_are_not_taken_in_order(tmp_path: Path) -> None:
     assert len(many) == 15
     assert max(many) > sorted(len(tree) for tree in corpus)[20]
     assert min(many) < sorted(len(tree) for tree in corpus)[10]
+
+
+def test_a_part_has_a_share_of_each_class(tmp_path: Path) -> None:
+    learn, _ = split(build(tmp_path / "train.jsonl"), 0.1)
+    part = take_part(learn, 1 / 3)
+    assert sorted(part.labels) == ["few"] + ["many"] * 9 + ["one"]
+    label = dict(zip(sizes(learn), learn.labels, strict=True))
+    assert [label[size] for size in sizes(part)] == part.labels
+    assert sizes(part) == sizes(take_part(learn, 1 / 3)) == sorted(set(sizes(part)))

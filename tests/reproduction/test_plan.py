@@ -59,10 +59,16 @@ def test_epochs_are_for_all_data_or_for_one() -> None:
     assert choose_epochs(table, ["4"]) == every
     assert choose_epochs(table, ["poj104=2", "4"]) == {**every, "poj104": 2}
     assert choose_epochs(table, ["poj104=2", "poj104=03"]) == {"poj104": 3}
+    assert choose_epochs(table, ["poj104=0.25", "java-sort=.5"]) == {
+        "poj104": 0.25,
+        "java-sort": 0.5,
+    }
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "", "four", "poj104=", "poj104=1.5", "²", "9" * 5000])
-def test_epochs_are_whole_numbers(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["0", "-1", "", "four", "poj104=", "poj104=1.5", "0.0", "²", "9" * 5000]
+)
+def test_epochs_are_whole_numbers_or_a_part_of_one(text: str) -> None:
     with pytest.raises(UsageError, match="a number of epochs is a whole number from 1 up"):
         choose_epochs(TABLES["table1"], [text])
 

@@ -32,7 +32,9 @@ def run(work: Reproduction, cells: Sequence[Cell]) -> list[dict[str, Any]]:
     return [one for one in found if not isinstance(one, TreeCapsError)]
 
 
-def with_epochs(places: Places, epochs: int | None, frontend: str = "tree-sitter") -> Reproduction:
+def with_epochs(
+    places: Places, epochs: float | None, frontend: str = "tree-sitter"
+) -> Reproduction:
     return Reproduction(places, {"java-sort": epochs} if epochs else {}, frontend)
 
 
@@ -131,3 +133,20 @@ def test_ggnn_has_edges_in_the_trees_of_the_paper(
     assert set(counts) == {"Child", "NextToken"}
     assert counts["Child"] == sum(len(tree) - 1 for tree in test)
     assert counts["NextToken"] >= 5 * len(test)
+
+
+def test_a_part_of_an_epoch_trains_on_that_part_once(places: Places) -> None:
+    (found,) = run(with_epochs(places, 0.5), cells_of(ROWS["tbcnn"], 0))
+    (folder,) = (places.out / "models").iterdir()
+    programs = TrainedModel.load(folder).card["data"]["training"]["programs"]
+    assert programs == pytest.approx(0.5 * 0.9 * found["train_programs"], rel=0.2)
+    (whole,) = run(with_epochs(places, 1), cells_of(ROWS["tbcnn"], 0))
+    assert (found["epochs"], whole["epochs"]) == (0.5, 1)
+    assert found["preset_epochs"] == whole["preset_epochs"]
+    assert (len(found["loss"]), len(whole["loss"])) == (1, 1)
+
+
+def test_a_model_without_epochs_is_trained_on_all_programs(places: Places) -> None:
+    cells = cells_of(ROWS["svm-windows"], 0)
+    (found,) = run(with_epochs(places, None), cells)
+    assert with_epochs(places, 0.5).kept(cells[0]) == found

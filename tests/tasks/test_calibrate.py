@@ -53,6 +53,50 @@ def test_what_is_too_little_code_depends_on_the_training_programs(
     assert least_nodes(np.array(nodes)) == least
 
 
+def beside_background(
+    apart: float,
+) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]:
+    """Return lengths of programs, their classes, and lengths of background that is so far apart."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(5, size=4000)
+    lengths = 0.2 * rng.random((4000, 5))
+    lengths[np.arange(4000), label] = rng.normal(0.5 + apart / 2, 0.05, 4000)
+    background = 0.2 * rng.random((8000, 5))
+    background[:, 0] = rng.normal(0.5 - apart / 2, 0.05, 8000)
+    return lengths.astype(np.float32), label, background.astype(np.float32)
+
+
+def test_background_that_is_apart_lies_below_the_threshold_and_right_answers_above() -> None:
+    lengths, label, background = beside_background(0.5)
+    found = calibrate(lengths, label, background)
+    assert (background.max(1) >= found.threshold).mean() <= 0.001
+    assert (lengths.max(1) >= found.threshold).mean() >= 0.99
+    assert found.none == pytest.approx(0.5, abs=0.1)
+
+
+def test_where_background_is_near_few_right_answers_are_lost() -> None:
+    lengths, label, background = beside_background(0.1)
+    found = calibrate(lengths, label, background)
+    right = lengths.max(1)[lengths.argmax(1) == label]
+    assert (right >= found.threshold).mean() == pytest.approx(0.96, abs=0.005)
+
+
+def test_probabilities_beside_background_are_of_being_right_at_all() -> None:
+    lengths, label, background = beside_background(0.1)
+    found = calibrate(lengths, label, background)
+    assert found.none is not None
+    both = np.concatenate([lengths, background[:4000]])
+    truth = np.concatenate([label, np.full(4000, -2)])
+    probabilities = found.probabilities(both)
+    # The slow way: one more class, as long for every program.
+    every = np.c_[both, np.full(len(both), found.none)] / found.temperature
+    np.testing.assert_allclose(probabilities, softmax(every, axis=1)[:, :-1], rtol=1e-4, atol=1e-7)
+    some = (probabilities.max(1) > 0.6) & (probabilities.max(1) < 0.8)
+    assert some.sum() > 100
+    right = (probabilities.argmax(1) == truth)[some].mean()
+    assert right == pytest.approx(probabilities.max(1)[some].mean(), abs=0.05)
+
+
 def test_nothing_to_calibrate_with_changes_nothing() -> None:
     assert calibrate(np.zeros((0, 3), np.float32), np.zeros(0, np.int64)) == Calibration()
 

@@ -50,7 +50,8 @@ _SOON, _HOURS = 60, 2 * 3600
     "--epochs",
     multiple=True,
     metavar="[DATA=]N,...",
-    help="Train for N epochs, on all data sets or on one, whatever the presets say.",
+    help="Train for N epochs (0.25: a quarter of one), on all data sets or on one, whatever the"
+    " presets say.",
 )
 @click.option("--quick", is_flag=True, help="A few programs and epochs, to see that it works.")
 @click.option(

@@ -86,6 +86,17 @@ class _Command(click.Command):
     help="Data to choose the best epoch with; a share of DATA by default. Never the test data.",
 )
 @click.option(
+    "--background",
+    type=click.Path(path_type=Path),
+    help="Programs of none of the classes, in the form of DATA; labels do not matter. The model"
+    " learns to call such code unknown.",
+)
+@click.option(
+    "--val-background",
+    type=click.Path(path_type=Path),
+    help="Others to set the threshold with; a share of --background by default.",
+)
+@click.option(
     "--out",
     required=True,
     type=click.Path(path_type=Path),
@@ -168,6 +179,8 @@ class _Command(click.Command):
 def command(
     data: Path,
     val: Path | None,
+    background: Path | None,
+    val_background: Path | None,
     out: Path,
     task: str,
     model: str | None,
@@ -202,16 +215,14 @@ def command(
         settings = settings if value is None else (*settings, f"{name}={value}")
     chosen, first = _choose_preset(preset, model, task, init_from, settings)
     folder.check(out, resume=resume, overwrite=overwrite)
-    corpora = []
-    for place in filter(None, (data, val)):
-        corpora.append(build_corpus(place, **parsing))
-        tell_failures(place, corpora[-1])
+    places = {"data": data, "val": val, "background": background, "val_background": val_background}
+    corpora = _build_corpora(places, parsing)
     set_num_threads(threads)
     tune_malloc()
     options = {"init_from": first, "seed": seed, "resume": resume, "overwrite": overwrite}
     try:
         trained = _train(corpora, chosen, ensemble, folder=out, device=device, **options)
-        status = 1 if any(corpus.failures for corpus in corpora) else 0
+        status = 1 if any(corpus.failures for corpus in corpora.values()) else 0
     except Interrupted as interrupted:
         if interrupted.model is None:
             note("treecaps: interrupted before anything was learned")
@@ -223,6 +234,16 @@ def command(
     else:
         _print(trained, chosen.task, out)
     return status
+
+
+def _build_corpora(places: dict[str, Path | None], parsing: dict[str, Any]) -> "dict[str, Corpus]":
+    """Parse the data that are given, and tell what failed."""
+    corpora = {}
+    for name, place in places.items():
+        if place:
+            corpora[name] = build_corpus(place, **parsing)
+            tell_failures(place, corpora[name])
+    return corpora
 
 
 def _choose_preset(
@@ -248,7 +269,7 @@ def _choose_preset(
 
 
 def _train(
-    corpora: "list[Corpus]", preset: "Preset", ensemble: int, **options: Any
+    corpora: "dict[str, Corpus]", preset: "Preset", ensemble: int, **options: Any
 ) -> "TrainedModel":
     """Train with a progress bar; ``options`` are those of ``train``."""
     from treecaps.rendering.report import to_html
@@ -257,8 +278,10 @@ def _train(
     with progress("training") as advance:
         on_step, on_epoch = _reporters(advance, preset.task, ensemble)
         return train(
-            corpora[0],
-            val=corpora[1] if corpora[1:] else None,
+            corpora["data"],
+            val=corpora.get("val"),
+            background=corpora.get("background"),
+            val_background=corpora.get("val_background"),
             preset=preset,
             ensemble=ensemble,
             command=shlex.join(["treecaps", *sys.argv[1:]]),

@@ -19,6 +19,9 @@ from treecaps.workers import Timer, WorkerLostError, WorkerPool
 _Result = TypeVar("_Result")
 Longs = NDArray[np.int64]
 
+TreeTransform = Callable[["Selection"], Sequence[Tree]]
+"""Returns another view of the same programs: data augmentation."""
+
 _CHUNK_TREES = 128
 _CHUNK_NODES = 1 << 17
 _WORTH_A_WORKER = 4
@@ -44,6 +47,33 @@ class Selection(Sequence[Tree]):
         if isinstance(index, slice):
             return Selection(self.trees, self.rows[index])
         return self.trees[int(self.rows[index])]
+
+
+class Subtrees(Sequence[Tree]):
+    """Subtrees of trees, such as functions of programs.
+
+    Args:
+        trees: The trees.
+        rows: In which of them each subtree is.
+        nodes: The root of each, as a node there.
+        sizes: How many nodes each has.
+    """
+
+    def __init__(self, trees: Sequence[Tree], rows: Longs, nodes: Longs, sizes: Longs) -> None:
+        self.trees, self.rows, self.nodes, self.sizes = trees, rows, nodes, sizes
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Tree: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Subtrees": ...
+    def __getitem__(self, index: int | slice) -> "Tree | Subtrees":
+        if isinstance(index, slice):
+            parts = (part[index] for part in (self.rows, self.nodes, self.sizes))
+            return Subtrees(self.trees, *parts)
+        return self.trees[int(self.rows[index])].subtree(int(self.nodes[index]))
 
 
 class Joined(Sequence[Tree]):
@@ -76,6 +106,8 @@ def count_nodes(trees: Sequence[Tree]) -> Longs:
         return trees.node_counts
     if isinstance(trees, Selection):
         return count_nodes(trees.trees)[trees.rows]
+    if isinstance(trees, Subtrees):
+        return trees.sizes
     if isinstance(trees, Joined):
         return np.concatenate([np.zeros(0, np.int64), *map(count_nodes, trees.parts)])
     return np.array([len(tree) for tree in trees], np.int64)
@@ -85,7 +117,7 @@ def corpora_of(trees: Sequence[Tree]) -> list[Corpus]:
     """Return the corpora that trees are taken from; none where some are from elsewhere."""
     if isinstance(trees, Corpus):
         return [trees]
-    if isinstance(trees, Selection):
+    if isinstance(trees, Selection | Subtrees):
         return corpora_of(trees.trees)
     if isinstance(trees, Joined):
         found = list(map(corpora_of, trees.parts))
@@ -99,6 +131,9 @@ def spell(trees: Sequence[Tree]) -> list[object]:
         return [trees.about["about_checksum"]]
     if isinstance(trees, Selection):
         return [spell(trees.trees), digest(trees.rows.astype(np.int64).tobytes())]
+    if isinstance(trees, Subtrees):
+        places = np.stack([trees.rows, trees.nodes]).astype(np.int64)
+        return [spell(trees.trees), digest(places.tobytes())]
     assert isinstance(trees, Joined)
     return [spell(part) for part in trees.parts]
 

@@ -65,6 +65,7 @@ class BiDTBCNN(Network):
     """
 
     HEAD = ("examples", "seen")
+    LEARNS_BACKGROUND = False
 
     config: BiDTBCNNConfig
     examples: Tensor  # [towers, classes, shots, hidden]

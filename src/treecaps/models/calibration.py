@@ -25,17 +25,26 @@ class Calibration:
         temperature: What lengths are divided by before the softmax; 1 is the paper's.
         threshold: Below this length of the longest code capsule, the answer is unknown.
         min_nodes: A program whose tree has fewer nodes is too little code to tell.
+        none: The length that stands for none of the classes beside theirs in the softmax. Without,
+            a probability is that of a class if the program is of any.
     """
 
     temperature: float = 1.0
     threshold: float = 0.0
     min_nodes: int = 0
+    none: float | None = None
 
     def probabilities(self, lengths: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the probability of each class, ``[B, classes]`` as the lengths are."""
+        """Return the probability of each class, ``[B, classes]`` as the lengths are.
+
+        They sum to 1, or with the probability that it is none of them.
+        """
+        least = -np.inf if self.none is None else self.none / self.temperature
         logits = lengths / self.temperature
-        shares = np.exp(logits - logits.max(1, keepdims=True, initial=-np.inf))
-        found: NDArray[np.float32] = (shares / shares.sum(1, keepdims=True)).astype(np.float32)
+        most = logits.max(1, keepdims=True, initial=least)
+        shares = np.exp(logits - most)
+        total = shares.sum(1, keepdims=True) + np.exp(least - most)
+        found: NDArray[np.float32] = (shares / total).astype(np.float32)
         return found
 
     def same(self, similarity: float | NDArray[np.float32]) -> NDArray[np.float32]:
@@ -54,10 +63,12 @@ class Calibration:
     @classmethod
     def from_json(cls, value: Any) -> "Calibration":
         """Make one of plain values and check them, or raise ``ValueError``."""
-        # Models of older versions know no least number of nodes.
+        # Models of older versions know no least number of nodes, and nothing of background.
         found = {"min_nodes": 0, **value} if isinstance(value, dict) else {}
+        none = found.get("none")
         if not (
-            {name: type(number) for name, number in found.items()} == _TYPES
+            {name: type(number) for name, number in found.items() if name != "none"} == _TYPES
+            and (none is None or (type(none) is float and 0 <= none <= 1))
             and _COLDEST <= found["temperature"] <= _HOTTEST
             and 0 <= found["threshold"] <= 1
             and found["min_nodes"] >= 0

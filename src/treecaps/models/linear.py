@@ -66,6 +66,7 @@ class LinearSVM(Model):
 
     HEAD = ("weight", "bias")
     CLOSED_FORM = True
+    LEARNS_BACKGROUND = False
 
     config: LinearConfig
     feature: Tensor  # [features], hashes, sorted

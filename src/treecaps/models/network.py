@@ -15,6 +15,7 @@ from treecaps.inputs.distinct import Longs
 from treecaps.inputs.packing import Packing
 from treecaps.inputs.symbols import SymbolTensors
 from treecaps.models.config import ModelConfig, NetworkConfig
+from treecaps.nn.cross_entropy import cross_entropy
 from treecaps.nn.weights import new_weight
 from treecaps.syntax.tree import Tree
 
@@ -57,6 +58,8 @@ class Model(nn.Module):
     """The weights of the head, which belong to the classes: how their names begin."""
     CLOSED_FORM: ClassVar[bool] = False
     """Whether ``fit`` fits the model at once, instead of gradient descent."""
+    LEARNS_BACKGROUND: ClassVar[bool] = True
+    """Whether the loss knows what to do with programs of no class, whose label is below 0."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -92,9 +95,12 @@ class Model(nn.Module):
         return scores
 
     def loss(self, output: NetworkOutput, label: Tensor) -> Tensor:
-        """Return the loss of a batch whose right classes are ``[B]``: of logits, cross-entropy."""
+        """Return the loss of a batch whose right classes are ``[B]``: of logits, cross-entropy.
+
+        A class below 0 means that none is right.
+        """
         assert isinstance(output, Logits)
-        return functional.cross_entropy(output.logits, label)
+        return cross_entropy(output.logits, label)
 
     def fit(self, inputs: Input, label: Longs) -> None:
         """Fit the model to programs with classes ``[B]`` at once, if it has a closed form."""

@@ -1,7 +1,8 @@
 """The cross-entropy of the lengths of code capsules."""
 
 from torch import Tensor
-from torch.nn import functional
+
+from treecaps.nn.cross_entropy import cross_entropy
 
 SHARPNESS = 10
 """What the lengths of capsules, 0 to 1, are multiplied by."""
@@ -14,9 +15,9 @@ def length_cross_entropy(lengths: Tensor, label: Tensor) -> Tensor:
 
     Args:
         lengths: ``[B, classes]``, the lengths of the code capsules.
-        label: ``[B]``, the right classes m.
+        label: ``[B]``, the right classes m; below 0 where none is right, see ``cross_entropy``.
 
     Returns:
         The mean over the batch.
     """
-    return functional.cross_entropy(SHARPNESS * lengths, label)
+    return cross_entropy(SHARPNESS * lengths, label)

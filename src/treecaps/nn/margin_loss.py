@@ -19,12 +19,12 @@ def margin_loss(lengths: Tensor, label: Tensor) -> Tensor:
 
     Args:
         lengths: ``[B, classes]``, the lengths of the code capsules.
-        label: ``[B]``, the right classes.
+        label: ``[B]``, the right classes; below 0 where none is right, so all are to be short.
 
     Returns:
         The mean over the batch.
     """
     present = (PRESENT - lengths).clamp(min=0).square()
     absent = DOWN_WEIGHT * (lengths - ABSENT).clamp(min=0).square()
-    right = torch.nn.functional.one_hot(label, lengths.shape[1]).bool()
+    right = label.unsqueeze(1) == torch.arange(lengths.shape[1], device=label.device)
     return torch.where(right, present, absent).sum(1).mean()

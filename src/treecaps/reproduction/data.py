@@ -160,6 +160,21 @@ def split(corpus: Corpus, share: float) -> tuple[Labelled, Labelled]:
     )
 
 
+def take_part(programs: Labelled, share: float) -> Labelled:
+    """Return a share of the programs of each class, one of each at least; always the same ones."""
+    rng = np.random.default_rng(0)
+    rows: dict[str, list[int]] = {}
+    for row, label in enumerate(programs.labels):
+        rows.setdefault(label, []).append(row)
+    kept = sorted(
+        row
+        for label in sorted(rows)
+        for row in rng.permutation(rows[label])[: max(1, round(share * len(rows[label])))].tolist()
+    )
+    trees = Selection(programs.trees, np.array(kept, np.int64))
+    return Labelled(trees, [programs.labels[row] for row in kept])
+
+
 def _select(corpus: Corpus, rows: list[int]) -> Labelled:
     labels = [corpus.labels[row] or "" for row in rows]
     return Labelled(Selection(corpus, np.array(rows, np.int64)), labels)

@@ -215,22 +215,26 @@ def choose_rows(table: Table, names: Sequence[str]) -> tuple[Row, ...]:
     return tuple(row for row in table.rows if row.name in chosen)
 
 
-def choose_epochs(table: Table, texts: Sequence[str]) -> dict[str, int]:
-    """Return the number of epochs by data set, given as ``4`` for all or as ``poj104=4``."""
+def choose_epochs(table: Table, texts: Sequence[str]) -> dict[str, float]:
+    """Return the number of epochs by data set, given as ``4`` for all or as ``poj104=4``.
+
+    A number below 1, as 0.25, is that part of one epoch.
+    """
     names = [column.name for column in table.columns]
-    every: dict[str, int] = {}
-    single: dict[str, int] = {}
+    every: dict[str, float] = {}
+    single: dict[str, float] = {}
     for text in texts:
         name, equals, number = text.rpartition("=")
         if equals and name not in names:
             raise UsageError(f"the table has no data set {name!r}; it has {', '.join(names)}")
-        if not re.fullmatch("0*[1-9][0-9]{0,5}", number):
+        if not re.fullmatch(r"0*[1-9][0-9]{0,5}|0?\.[0-9]{0,5}[1-9]0*", number):
             raise UsageError(
-                f"a number of epochs is a whole number from 1 up, not {number!r};"
-                f" write 4, or {names[-1]}=4"
+                "a number of epochs is a whole number from 1 up, or a part of one as 0.25,"
+                f" not {number!r}; write 4, or {names[-1]}=4"
             )
+        value = float(number) if "." in number else int(number)
         if equals:
-            single[name] = int(number)
+            single[name] = value
         else:
-            every = dict.fromkeys(names, int(number))
+            every = dict.fromkeys(names, value)
     return every | single

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +19,7 @@ from treecaps.inference.evaluate import evaluate
 from treecaps.models.files import to_json_bytes, write_files
 from treecaps.models.settings import to_json
 from treecaps.models.trained import TrainedModel
-from treecaps.reproduction.data import Places, split
+from treecaps.reproduction.data import Places, split, take_part
 from treecaps.reproduction.ensemble import join
 from treecaps.reproduction.memory import forget_peak, peak
 from treecaps.reproduction.plan import Column, Metrics, Results, Row
@@ -81,14 +81,15 @@ class Reproduction:
 
     Args:
         places: Where the data sets are; all results go into ``places.out``.
-        epochs: The number of epochs by data set, where it is not that of the presets.
+        epochs: The number of epochs by data set, where it is not that of the presets; below 1
+            that part of the programs is trained on once.
         frontend: Another front end than those of the paper.
         report: Makes the report of each training; none by default.
         command: What was typed; it is kept with the results.
     """
 
     places: Places
-    epochs: dict[str, int]
+    epochs: Mapping[str, float]
     frontend: str | None = None
     report: MakeReport | None = None
     command: str | None = None
@@ -173,12 +174,12 @@ class Reproduction:
 
     def _asked(self, cell: Cell) -> dict[str, Any]:
         """Return all that metrics depend on."""
-        row, preset = cell.row, self._preset(cell)
+        row, preset, part = cell.row, self._preset(cell), self._part(cell)
         return {
             "format": _FORMAT,
             "model": row.model,
             "network": to_json(preset.network),
-            "training": to_json(preset.training),
+            "training": {**to_json(preset.training), **({"epochs": part} if part else {})},
             "ensemble": row.ensemble,
             "seed": cell.seed,
             "frontend": self.frontend_of(cell.row, cell.column),
@@ -192,8 +193,14 @@ class Reproduction:
         epochs = self.epochs.get(cell.column.name)
         changes = [*cell.row.settings, *(_QUICK if self.places.quick else ())]
         if epochs and not preset.model.CLOSED_FORM:
-            changes.append(f"epochs={epochs}")
+            changes.append(f"epochs={math.ceil(epochs)}")
         return apply_settings(preset, changes)
+
+    def _part(self, cell: Cell) -> float | None:
+        """Return which part of one epoch is asked for, if it is not a whole number of them."""
+        epochs = self.epochs.get(cell.column.name)
+        closed = get_preset(cell.row.preset, cell.row.model).model.CLOSED_FORM
+        return epochs if epochs and epochs < 1 and not closed else None
 
     def _make(self, cell: Cell, on_step: OnStep) -> Metrics:
         """Train and score a cell, unless another process does: then wait for it."""
@@ -231,6 +238,10 @@ class Reproduction:
         folder = self._place("models", cell)
         preset = self._preset(cell)
         some, val = split(learn, preset.training.val_share)
+        preset_epochs = _count_epochs(cell.row, len(some.labels))
+        part = self._part(cell)
+        if part:
+            some = take_part(some, part)
         trained = folder.exists() and is_complete(folder)
         before = forget_peak()
         model = train(
@@ -249,8 +260,8 @@ class Reproduction:
         memory = round(peak() - before) if before and not trained else None
         (history,) = json.loads((folder / "history.json").read_bytes())["members"]
         return model, {
-            "epochs": len(history),
-            "preset_epochs": _count_epochs(cell.row, len(some.labels)),
+            "epochs": part or len(history),
+            "preset_epochs": preset_epochs,
             "best_epoch": model.card["members"][0]["best_epoch"],
             # All of it, also what was trained before it was cut off.
             "seconds": model.card["metrics"]["seconds"],

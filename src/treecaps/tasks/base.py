@@ -48,6 +48,8 @@ class Task:
     """What a training report shows beside the curves."""
     needs_labels: ClassVar[bool] = True
     """Whether programs without a label are left out, and there must be two classes."""
+    takes_background: ClassVar[bool] = False
+    """Whether programs of none of the classes can be learned from."""
     min_programs: ClassVar[int] = 1
     """How many programs of a class stay in each part when validation data are split off."""
 
@@ -117,7 +119,11 @@ class Task:
         raise NotImplementedError
 
     def finish(
-        self, model: "TrainedModel", examples: Examples, nodes: "Longs"
+        self,
+        model: "TrainedModel",
+        examples: Examples,
+        nodes: "Longs",
+        background: Examples | None = None,
     ) -> "tuple[TrainedModel, dict[str, float]]":
         """Weigh and calibrate trained networks by validation programs, and return their metrics.
 
@@ -125,6 +131,7 @@ class Task:
             model: The networks.
             examples: The validation programs.
             nodes: ``[B]``, how many nodes each of the training programs has.
+            background: Programs of none of the classes, if there are any to validate with.
         """
         return model, {}
 

@@ -10,6 +10,10 @@ from treecaps.models.calibration import Calibration
 _COLDEST, _HOTTEST = 1e-3, 10.0
 _LOST = 0.05
 """The share of right answers that may be called unknown."""
+_LOST_BESIDE_BACKGROUND = (0.01, 0.04)
+"""The same where there is background: if that is well apart, and otherwise."""
+_PASSED = 0.001
+"""The share of background that may get a class, if no more right answers are lost for it."""
 _LITTLE = 24
 """Trees of so many nodes have a statement or two: nobody can tell what they are for."""
 _BINS = 400
@@ -17,19 +21,29 @@ _ROWS = 1 << 10
 """Into how many classes similarities are counted, and for how many programs at a time."""
 
 
-def calibrate(lengths: NDArray[np.float32], label: NDArray[np.int64]) -> Calibration:
+def calibrate(
+    lengths: NDArray[np.float32],
+    label: NDArray[np.int64],
+    background: NDArray[np.float32] | None = None,
+) -> Calibration:
     """Return the calibration under which validation data are most probable.
 
     Args:
         lengths: ``[B, classes]``, what a model says of validation programs.
         label: ``[B]``, their classes.
+        background: ``[N, classes]``, what it says of programs of none of the classes.
 
     Returns:
         A temperature that makes the likelihood of the classes greatest, and a threshold below
-        which lie at most 5 % of the right answers. Without programs, nothing is changed.
+        which lie at most 5 % of the right answers. Without programs, nothing is changed. With
+        background, also the length that stands for none of the classes, and a threshold that
+        one in a thousand of the background passes, if at most 4 % of the right answers lie below
+        it. Where the two are well apart, it lies halfway between them.
     """
     if not len(label):
         return Calibration()
+    if background is not None and len(background):
+        return _calibrate_beside(lengths.astype(np.float64), label, background.astype(np.float64))
     from scipy.optimize import minimize_scalar  # slow to load
     from scipy.special import logsumexp
 
@@ -45,6 +59,36 @@ def calibrate(lengths: NDArray[np.float32], label: NDArray[np.int64]) -> Calibra
     right = lengths.max(1)[lengths.argmax(1) == label]
     threshold = float(np.quantile(right, _LOST, method="lower")) if len(right) else 0.0
     return Calibration(math.exp(float(best.x)), threshold)
+
+
+def _calibrate_beside(
+    lengths: NDArray[np.float64], label: NDArray[np.int64], background: NDArray[np.float64]
+) -> Calibration:
+    """Return the calibration where half of what is asked about is background."""
+    from scipy.optimize import minimize
+    from scipy.special import logsumexp
+
+    def cross_entropy(values: NDArray[np.float64]) -> float:
+        temperature, none = math.exp(values[0]), values[1]
+        right = lengths[np.arange(len(label)), label]
+        costs = [
+            (logsumexp(np.c_[some, np.full(len(some), none)] / temperature, axis=1) - wanted)
+            for some, wanted in (
+                (lengths, right / temperature),
+                (background, none / temperature),
+            )
+        ]
+        return float(sum(cost.mean() for cost in costs))
+
+    bounds = [(math.log(_COLDEST), math.log(_HOTTEST)), (0.0, 1.0)]
+    best = minimize(cross_entropy, np.array([-2.0, 0.5]), method="Nelder-Mead", bounds=bounds)
+    right = lengths.max(1)[lengths.argmax(1) == label]
+    threshold = 0.0
+    if len(right):
+        low, high = np.quantile(right, _LOST_BESIDE_BACKGROUND, method="lower")
+        passed = np.nextafter(np.quantile(background.max(1), 1 - _PASSED, method="higher"), 1)
+        threshold = float(min(max(passed, (passed + low) / 2), high))
+    return Calibration(math.exp(float(best.x[0])), threshold, none=float(best.x[1]))
 
 
 def least_nodes(nodes: NDArray[np.int64]) -> int:

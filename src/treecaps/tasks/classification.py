@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from treecaps.models.options import option
-from treecaps.tasks.base import Batches, Section, Task, register_task
-from treecaps.tasks.examples import UNKNOWN, Examples
+from treecaps.tasks.base import Batches, Section, Task, cut, register_task
+from treecaps.tasks.examples import BACKGROUND, UNKNOWN, Examples
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
     from torch import Tensor
 
     from treecaps.inputs.base import Floats
@@ -31,6 +32,7 @@ class Classification(Task):
     answers: ClassVar = ("classes", "embeddings")
     commands: ClassVar = ("treecaps evaluate MODEL DATA", "treecaps classify --model MODEL FILE")
     sections: ClassVar[tuple[Section, ...]] = ("confusion", "mistakes", "map")
+    takes_background: ClassVar = True
 
     cross_entropy_weight: float = option(
         0.0, "weight of the cross-entropy of the capsules' lengths beside the margin loss", ge=0
@@ -38,6 +40,21 @@ class Classification(Task):
     reconstruction: float = option(
         0.0, "scale of the decoder's gradient into the encoder; the decoder learns anyway", ge=0
     )
+    background_share: float = option(
+        0.5, "how many programs of the background an epoch sees for each program of a class", ge=0
+    )
+
+    def sample(self, label: "Longs", batch_size: int, rng: "Generator") -> "list[Longs]":
+        """Divide programs into batches, with some of the background drawn anew each epoch."""
+        import numpy as np
+
+        background = np.flatnonzero(label == BACKGROUND)
+        if not len(background):
+            return super().sample(label, batch_size, rng)
+        labelled = np.flatnonzero(label != BACKGROUND)
+        count = min(len(background), round(self.background_share * len(labelled)))
+        drawn = rng.choice(background, count, replace=False)
+        return cut(rng.permutation(np.concatenate([labelled, drawn])), batch_size)
 
     def training_step(
         self, model: "Model", batch: Any, target: "Tensor"
@@ -45,9 +62,14 @@ class Classification(Task):
         """Return the loss, with that of a decoder added if there is one, and the accuracy."""
         output: NetworkOutput = model(batch)
         loss = self._loss(model, output, target)
+        metrics = {"loss": loss.detach()}
+        labelled = target != BACKGROUND
+        if not labelled.any():
+            return loss, metrics
+        if not labelled.all():
+            output, target = _take(output, labelled), target[labelled]
         right = (output.scores.argmax(1) == target).float()
-        metrics = {"loss": loss.detach(), "accuracy": right.mean()}
-        metrics |= model.metrics(output, target)
+        metrics |= {"accuracy": right.mean(), **model.metrics(output, target)}
         rebuilt = model.reconstruction(output, target, self.reconstruction)
         if rebuilt is None:
             return loss, metrics
@@ -80,7 +102,11 @@ class Classification(Task):
         return {**metrics, "val_loss": loss / max(int((label != UNKNOWN).sum()), 1)}
 
     def finish(
-        self, model: "TrainedModel", examples: Examples, nodes: "Longs"
+        self,
+        model: "TrainedModel",
+        examples: Examples,
+        nodes: "Longs",
+        background: Examples | None = None,
     ) -> "tuple[TrainedModel, dict[str, float]]":
         """Weigh the networks of an ensemble, fit what makes answers unknown, and score."""
         import numpy as np
@@ -93,11 +119,16 @@ class Classification(Task):
         known = label != UNKNOWN
         engine = model.engine
         if isinstance(engine, TorchEngine) and len(engine.members) > 1:
-            outputs = engine.member_scores(inputs)[:, known].astype(np.float64)
-            weights = weigh(outputs, np.eye(len(model.labels))[label[known]])
+            outputs = engine.member_scores(inputs)
+            known_outputs = outputs[:, known].astype(np.float64)
+            weights = weigh(known_outputs, np.eye(len(model.labels))[label[known]])
             model = replace(model, engine=TorchEngine(engine.members, weights, engine.outputs))
-        scores = model.scores(inputs)
-        found = calibrate(scores[known], label[known])
+            # The same as asking all networks again.
+            scores = np.tensordot(np.array(weights, np.float32), outputs, 1)
+        else:
+            scores = model.scores(inputs)
+        others = model.scores(background.inputs) if background else None
+        found = calibrate(scores[known], label[known], others)
         model = replace(model, calibration=replace(found, min_nodes=least_nodes(nodes)))
         return model, _metrics(scores, examples)
 
@@ -134,10 +165,14 @@ class Classification(Task):
             return 0.0
         convert = ToTensor(output.scores.device)
         if not known.all():
-            rows = convert(known)
-            parts = {name: part for name, part in vars(output).items() if part is not None}
-            output = replace(output, **{name: part[rows] for name, part in parts.items()})
+            output = _take(output, convert(known))
         return int(known.sum()) * self._loss(model, output, convert(label[known])).item()
+
+
+def _take(output: "NetworkOutput", rows: "Tensor") -> "NetworkOutput":
+    """Return what a model says of some of the programs."""
+    parts = {name: part for name, part in vars(output).items() if part is not None}
+    return replace(output, **{name: part[rows] for name, part in parts.items()})
 
 
 def _metrics(scores: "Floats", val: Examples) -> dict[str, float]:

@@ -9,11 +9,15 @@ if TYPE_CHECKING:
 
 UNKNOWN = -1
 """The class of a program whose label the training data do not have."""
+BACKGROUND = -2
+"""The class of a program that is of none of the classes."""
 
 
 @dataclass(frozen=True)
 class Examples:
     """Programs and their classes ``[B]``; ``UNKNOWN`` for a class that no network can name.
+
+    Training programs may be followed by background, which is of none of the classes.
 
     Args:
         inputs: The programs as they are, and again after all others in each of the other views.
@@ -31,6 +35,13 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.label)
+
+    @property
+    def num_labelled(self) -> int:
+        """How many programs are of a class, and not background."""
+        import numpy as np
+
+        return int(np.count_nonzero(self.label != BACKGROUND))
 
     @property
     def has_blind(self) -> bool:

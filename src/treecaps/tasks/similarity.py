@@ -128,7 +128,11 @@ class Similarity(Task):
         return {**_validation_maps(vectors, examples.label), "val_loss": None}
 
     def finish(
-        self, model: "TrainedModel", examples: Examples, nodes: "Longs"
+        self,
+        model: "TrainedModel",
+        examples: Examples,
+        nodes: "Longs",
+        background: Examples | None = None,
     ) -> "tuple[TrainedModel, dict[str, float]]":
         """Calibrate how probable it is that two are of one class; return MAP@R of all networks."""
         from treecaps.tasks.calibrate import calibrate_pairs

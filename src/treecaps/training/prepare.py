@@ -3,7 +3,7 @@
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
@@ -14,7 +14,14 @@ import numpy as np
 from treecaps.data.cache import CannotKeepError
 from treecaps.data.corpus import Corpus
 from treecaps.data.parallel import Change, parse_programs
-from treecaps.data.sequences import Joined, Selection, corpora_of, count_nodes, map_trees
+from treecaps.data.sequences import (
+    Joined,
+    Selection,
+    TreeTransform,
+    corpora_of,
+    count_nodes,
+    map_trees,
+)
 from treecaps.data.vocabulary import Counts, Vocabulary
 from treecaps.errors import DataError, UsageError
 from treecaps.hashing import digest_parts
@@ -26,7 +33,8 @@ from treecaps.syntax.languages import LANGUAGES
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import Classification, Task
-from treecaps.tasks.examples import UNKNOWN, Examples
+from treecaps.tasks.examples import BACKGROUND, UNKNOWN, Examples
+from treecaps.training.background import Background
 from treecaps.training.features import store_trees
 
 Labels = Sequence[str | None]
@@ -37,8 +45,6 @@ _NAMED = 5
 _CLASSIFICATION = Classification()
 
 
-TreeTransform = Callable[[Selection], Sequence[Tree]]
-"""Returns another view of the same programs: data augmentation."""
 ReadTrees = Callable[[Iterable[Tree], Vocabulary], Input]
 """Returns programs in the form that a model reads."""
 _IN_MEMORY = 10_000_000
@@ -52,13 +58,14 @@ class Data:
     """All that a training sees.
 
     Args:
-        trees: The training trees.
+        trees: The training trees, without background.
         val_trees: The validation trees.
         vocabulary: Their kinds and sub-tokens.
         labels: The names of the classes.
-        train: The training programs.
+        train: The training programs, and background.
         val: The validation programs; none where there is nothing to validate with.
         facts: How many programs there are, for the model card.
+        background: Background for validation, if there is any.
     """
 
     trees: Sequence[Tree]
@@ -68,6 +75,7 @@ class Data:
     train: Examples
     val: Examples
     facts: dict[str, dict[str, Any]]
+    background: Examples | None = None
 
     @property
     def nodes(self) -> Longs:
@@ -81,7 +89,7 @@ class Data:
     def _contents(self) -> Iterator[bytes]:
         known = (self.vocabulary.kinds, self.vocabulary.tokens, self.labels)
         yield repr(known).encode()
-        for examples in (self.train, self.val):
+        for examples in filter(None, (self.train, self.val, self.background)):
             yield examples.label.tobytes()
             yield from _bytes_of(examples.inputs)
             yield from _bytes_of(examples.target)
@@ -117,6 +125,7 @@ def prepare(
     rewritten: TreeTransform | None = None,
     known: Vocabulary | None = None,
     task: Task = _CLASSIFICATION,
+    background: tuple[Background, Background] | None = None,
     on_prepare: OnPrepare = lambda what, share: None,
 ) -> Data:
     """Turn labelled trees into what networks learn from.
@@ -134,34 +143,64 @@ def prepare(
         rewritten: Rewrites training programs, where they are to be seen so as well.
         known: What networks know already; what the trees have beside it is added.
         task: What is learned.
+        background: Programs of none of the classes, for training and for validation.
         on_prepare: Called now and then.
     """
     split = _split(trees, labels, val, task=task, val_share=val_share, seed=seed)
     val_views = {"blind": blind} if blind else {}
     views = {**val_views, **({"rewritten": rewritten} if rewritten else {})}
-    every = [split.trees, *(transform(split.trees) for transform in views.values())]
-    val_every = [split.val_trees, *(transform(split.val_trees) for transform in val_views.values())]
+    every, label = _training_programs(split, views, background)
+    vocabulary = _gather(Joined(every), tokens, known, on_prepare)
 
-    def examples(parts: Sequence[Sequence[Tree]], label: Longs, views: tuple[str, ...]) -> Examples:
+    def examples(parts: Sequence[Sequence[Tree]], label: Longs, views: Iterable[str]) -> Examples:
         joined, tell = Joined(parts), partial(on_prepare, "reading trees")
         inputs = _read(joined, vocabulary, read_trees, packing, tell)
         targets = task.targets(joined, np.tile(label, len(parts)))
-        return Examples(inputs, label, targets, views)
+        return Examples(inputs, label, targets, tuple(views))
 
-    vocabulary = Vocabulary.from_counts(
-        _count(Joined(every), tokens > 0, partial(on_prepare, "gathering kinds and words")), tokens
-    )
-    if known is not None:
-        vocabulary |= known
+    val_every = _in_views(split.val_trees, val_views)
+    others = background[1].in_views(val_views) if background and len(background[1].files) else None
+    nothing = np.full(len(others[0]) if others else 0, BACKGROUND)
     return Data(
         split.trees,
         split.val_trees,
         vocabulary,
         split.names,
-        examples(every, split.label, tuple(views)),
-        examples(val_every, split.val_label, tuple(val_views)),
+        examples(every, label, views),
+        examples(val_every, split.val_label, val_views),
         split.facts,
+        examples(others, nothing, val_views) if others else None,
     )
+
+
+def _gather(
+    trees: Joined, tokens: int, known: Vocabulary | None, on_prepare: OnPrepare
+) -> Vocabulary:
+    """Return the kinds and sub-tokens of trees, and those that are known already."""
+    counts = _count(trees, tokens > 0, partial(on_prepare, "gathering kinds and words"))
+    vocabulary = Vocabulary.from_counts(counts, tokens)
+    return vocabulary if known is None else vocabulary | known
+
+
+def _in_views(trees: Selection, views: Mapping[str, TreeTransform]) -> list[Sequence[Tree]]:
+    """Return trees as they are, then in each of the other views."""
+    return [trees, *(transform(trees) for transform in views.values())]
+
+
+def _training_programs(
+    split: "_Split",
+    views: Mapping[str, TreeTransform],
+    background: tuple[Background, Background] | None,
+) -> tuple[list[Sequence[Tree]], Longs]:
+    """Return the training programs in all views, background after the others, and their classes."""
+    every = _in_views(split.trees, views)
+    if not background:
+        return every, split.label
+    others = background[0].in_views(views)
+    split.facts["training"]["background"] = len(others[0])
+    nothing = np.full(len(others[0]), BACKGROUND)
+    joined = [Joined(pair) for pair in zip(every, others, strict=True)]
+    return [*joined], np.concatenate([split.label, nothing])
 
 
 class _Split(NamedTuple):

@@ -6,7 +6,6 @@ import platform
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +13,27 @@ import numpy as np
 import torch
 
 from treecaps.data.corpus import Corpus
-from treecaps.data.parallel import Change
 from treecaps.errors import TrainingError, UsageError
 from treecaps.models.files import to_json_bytes, write_files
 from treecaps.models.settings import to_json
 from treecaps.models.torch_engine import TorchEngine
-from treecaps.models.trained import ModelLike, TrainedModel, as_model, spell_parser
-from treecaps.syntax.blind import blind
+from treecaps.models.trained import ModelLike, TrainedModel, as_model
 from treecaps.syntax.frontends import get_frontend
-from treecaps.syntax.rewrite import rewrite
 from treecaps.syntax.tree import Tree
 from treecaps.text import replace_surrogates
 from treecaps.training.checkpoint import Checkpoint, refuse_other
 from treecaps.training.facts import Histories, MakeReport, TrainingFacts, read_histories
 from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, REPORT, check, claim, is_complete
 from treecaps.training.logs import Logs
-from treecaps.training.prepare import Data, Labels, OnPrepare, TreeTransform, change_trees, prepare
+from treecaps.training.prepare import Data, Labels, OnPrepare
 from treecaps.training.presets import Preset, fine_tune, fine_tuning_preset, get_preset
+from treecaps.training.source import (
+    Source,
+    check_background,
+    check_parser,
+    check_trees,
+    validation_data,
+)
 from treecaps.training.trainer import Trainer, check_device, check_size
 
 log = logging.getLogger("treecaps")
@@ -66,6 +69,8 @@ def train(
     labels: Labels | None = None,
     *,
     val: Corpus | tuple[Sequence[Tree], Labels] | None = None,
+    background: Sequence[Tree] | None = None,
+    val_background: Sequence[Tree] | None = None,
     preset: Preset | str = "default",
     model: str | None = None,
     task: str = "classification",
@@ -90,6 +95,9 @@ def train(
         trees: A corpus, or any trees with ``labels``.
         labels: The class of each tree; trees without one are left out.
         val: Data to choose the best epoch with; by default a share of the training data.
+        background: Programs of none of the classes, a corpus or any trees: of them, of their
+            functions and of a few lines of them a classifier learns to say that it does not know.
+        val_background: Others to set the threshold with; by default a share of the background.
         preset: The network and how it is trained, or the name of a preset.
         model: The name of the architecture, where the preset is given by name: treecaps by
             default, or that of ``init_from``.
@@ -132,16 +140,19 @@ def train(
         frontend, comments = trees.about["frontend"], trees.about["comments"]
         labels = trees.labels if labels is None else labels
     _ = preset.model  # complains if it is not for the task
-    _check_trees(trees)
+    check_trees(trees)
     if labels is None and preset.task.needs_labels:
         raise UsageError("trees that are no corpus need labels", arguments=("labels",))
     if pretrained:
         parser = pretrained.frontend, pretrained.comments
-        _compare("the pretrained model is for", parser, (frontend, comments))
-    others = _validation_data(val, frontend, comments)
+        check_parser("the pretrained model is for", parser, (frontend, comments))
+    others = validation_data(val, frontend, comments)
     labels = [None] * len(trees) if labels is None else labels
-    source = _Source(trees, labels, others, frontend, comments, pretrained)
-    data = _prepare(source, preset, seed, on_prepare or (lambda what, share: None))
+    check_background(preset, background, val_background, frontend, comments)
+    source = Source(
+        trees, labels, others, background, val_background, frontend, comments, pretrained
+    )
+    data = source.prepare(preset, seed, on_prepare or (lambda what, share: None))
     run = _describe_run(preset, data, seed, ensemble, pretrained)
     checkpoint = Checkpoint(home / CHECKPOINT, run) if home else None
     check_size(preset, data)
@@ -164,30 +175,6 @@ def train(
         )
 
 
-@dataclass(frozen=True)
-class _Source:
-    """What a training begins with: trees, labels, what parsed them, and a pretrained model."""
-
-    trees: Sequence[Tree]
-    labels: Labels
-    val: tuple[Sequence[Tree], Labels] | None
-    frontend: str
-    comments: bool
-    pretrained: TrainedModel | None
-
-
-def _check_trees(trees: Any) -> None:
-    """Complain of what is no list of trees, before anything is done with it."""
-    if not isinstance(trees, Sequence) or isinstance(trees, str | bytes):
-        raise UsageError("programs to learn from are a corpus, or a list of trees")
-    if len(trees) and not isinstance(trees, Corpus) and not isinstance(trees[0], Tree):
-        kind = type(trees[0]).__name__
-        raise UsageError(
-            f"programs to learn from are trees, not {kind}: parse them with"
-            " treecaps.parse_programs, or use TreeCapsClassifier"
-        )
-
-
 def _check_seed(seed: Any, ensemble: Any) -> tuple[int, int]:
     seed, ensemble = _whole(seed, "a seed"), _whole(ensemble, "the size of an ensemble")
     if ensemble < 1:
@@ -200,43 +187,6 @@ def _check_seed(seed: Any, ensemble: Any) -> tuple[int, int]:
             arguments=("seed",),
         )
     return seed, ensemble
-
-
-def _prepare(source: _Source, preset: Preset, seed: int, on_prepare: OnPrepare) -> Data:
-    """Turn trees into what networks learn from, also blind and rewritten as the preset says."""
-    config, network = preset.training, preset.network
-
-    def transform(name: str, change: Change, what: str) -> TreeTransform:
-        return partial(
-            change_trees,
-            name=name,
-            change=change,
-            frontend=source.frontend,
-            comments=source.comments,
-            tell=partial(on_prepare, what),
-        )
-
-    blinds = config.rename_probability and network.sees_names
-    rewrites = config.rewrite_probability
-    return prepare(
-        source.trees,
-        source.labels,
-        source.val,
-        task=preset.task,
-        read_trees=preset.read_trees,
-        val_share=config.val_share,
-        seed=seed,
-        tokens=network.known_tokens,
-        packing=preset.packing,
-        blind=transform("blind", blind, "making programs blind") if blinds else None,
-        rewritten=transform(
-            f"rewritten with seed {seed}", partial(rewrite, seed=seed), "rewriting programs"
-        )
-        if rewrites
-        else None,
-        known=source.pretrained.vocabulary if source.pretrained else None,
-        on_prepare=on_prepare,
-    )
 
 
 def _describe_run(
@@ -277,36 +227,13 @@ def _whole(value: Any, what: str) -> int:
         raise UsageError(f"{what} is a whole number, not {value!r}") from None
 
 
-def _validation_data(
-    val: Any, frontend: str, comments: bool
-) -> tuple[Sequence[Tree], Labels] | None:
-    if not isinstance(val, Corpus):
-        if val is None:
-            return None
-        if not isinstance(val, tuple | list) or len(val) != 2:
-            raise UsageError("validation data are a corpus, or val=(trees, labels)")
-        return val[0], val[1]
-    parser = val.about["frontend"], val.about["comments"]
-    _compare(f"{val.name} by", parser, (frontend, comments))
-    return val, val.labels
-
-
-def _compare(what: str, parser: tuple[str, bool], wanted: tuple[str, bool]) -> None:
-    """Complain of what is for other trees than the training data are."""
-    if parser != wanted:
-        raise UsageError(
-            f"the training data were parsed by {spell_parser(*wanted)},"
-            f" but {what} {spell_parser(*parser)}"
-        )
-
-
 @dataclass
 class _Training:
     """The networks of an ensemble, one after the other, and the folder they are kept in."""
 
     preset: Preset
     data: Data
-    source: _Source
+    source: Source
     home: Path | None
     checkpoint: Checkpoint | None
     card: dict[str, Any]
@@ -406,7 +333,9 @@ class _Training:
             self.source.comments,
             task=self.preset.task.name,
         )
-        model, validated = self.preset.task.finish(model, self.data.val, self.data.nodes)
+        model, validated = self.preset.task.finish(
+            model, self.data.val, self.data.nodes, self.data.background
+        )
         histories = [trainer.history for trainer in trainers]
         metrics = {
             "epochs": sum(map(len, histories)),

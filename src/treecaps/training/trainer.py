@@ -123,9 +123,8 @@ class Trainer:
         self.config, self.task = preset.training, preset.task
         self.data, self.seed, self.init_from = data, seed, init_from
         self.metric = f"val_{self.task.metric}"
-        self.schedule = self.config.for_programs(
-            len(data.train), self.task.num_epochs(len(data.train))
-        )
+        programs = data.train.num_labelled
+        self.schedule = self.config.for_programs(programs, self.task.num_epochs(programs))
         self.history: list[dict[str, Any]] = []
         self._val_batches: list[tuple[int, Any]] = []
         self.best: dict[str, Tensor] = {}
@@ -206,7 +205,7 @@ class Trainer:
         if not self._is_finite(metrics["val_loss"]):
             raise self._diverged()
         metrics["seconds"] = time.perf_counter() - begun
-        metrics["programs_per_second"] = len(self.data.train) / (learned - begun)
+        metrics["programs_per_second"] = self.data.train.num_labelled / (learned - begun)
         metrics = {"epoch": epoch, **metrics}
         self.history.append(metrics)
         if self._is_best():
@@ -259,16 +258,18 @@ class Trainer:
         done = len(self.history) * len(order)
         rate = norms = 0.0
         sums: dict[str, float] = {}
+        programs: dict[str, int] = {}
         self.model.train()
         for number, rows in enumerate(order):
             rate = _rate(self.config, (done + number) / (self.epochs * len(order)))
             metrics, norm = self._training_step(rows, rate, rng)
             for name, value in metrics.items():
                 sums[name] = sums.get(name, 0.0) + len(rows) * value
+                programs[name] = programs.get(name, 0) + len(rows)
             norms += norm
             step((number + 1) / len(order), metrics["loss"])
         return {
-            **{name: total / len(examples) for name, total in sums.items()},
+            **{name: total / programs[name] for name, total in sums.items()},
             "gradient_norm": norms / len(order),
             "learning_rate": rate,
         }
