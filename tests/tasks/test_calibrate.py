@@ -33,6 +33,17 @@ def test_finds_the_temperature_of_the_data(temperature: float) -> None:
         assert (guess == label)[some].mean() == pytest.approx(probability[some].mean(), abs=0.05)
 
 
+@pytest.mark.parametrize("programs", [3, 20, 1000])
+def test_few_programs_that_are_all_right_make_no_model_certain(programs: int) -> None:
+    label = np.arange(programs) % 3
+    lengths = np.eye(3, dtype=np.float32)[label]
+    surest = calibrate(lengths, label).probabilities(lengths).max()
+    # Laplace's rule of succession, and a part of the rest goes to the right class too.
+    assert surest == pytest.approx(1 - 1 / (programs + 2) * 2 / 3, abs=1e-3)
+    beside = calibrate(lengths, label, np.zeros((programs, 3), np.float32))
+    assert beside.probabilities(lengths).max() <= 1 - 1 / (programs + 2) / 2
+
+
 def test_few_right_answers_become_unknown_and_many_wrong_ones_may() -> None:
     lengths = np.full((1000, 3), 0.1, np.float32)
     lengths[:, 0] = np.linspace(0.2, 1, 1000)

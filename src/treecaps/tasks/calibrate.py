@@ -34,28 +34,25 @@ def calibrate(
         background: ``[N, classes]``, what it says of programs of none of the classes.
 
     Returns:
-        A temperature that makes the likelihood of the classes greatest, and a threshold below
-        which lie at most 5 % of the right answers. Without programs, nothing is changed. With
+        A temperature that makes the likelihood of the classes greatest, modest where programs are
+        few, and a threshold below which lie at most 5 % of the right answers. Without programs,
+        nothing is changed. With
         background, also the length that stands for none of the classes, and a threshold that
         one in a thousand of the background passes, if at most 4 % of the right answers lie below
         it. Where the two are well apart, it lies halfway between them.
     """
     if not len(label):
         return Calibration()
+    values = lengths.astype(np.float64)
     if background is not None and len(background):
-        return _calibrate_beside(lengths.astype(np.float64), label, background.astype(np.float64))
+        return _calibrate_beside(values, label, background.astype(np.float64))
     from scipy.optimize import minimize_scalar  # slow to load
-    from scipy.special import logsumexp
 
-    lengths = lengths.astype(np.float64)
-
-    def cross_entropy(exponent: float) -> float:
-        logits = lengths / math.exp(exponent)
-        right = logits[np.arange(len(label)), label]
-        return float((logsumexp(logits, axis=1) - right).mean())
+    def cost(exponent: float) -> float:
+        return _cross_entropy(values / math.exp(exponent), label)
 
     bounds = (math.log(_COLDEST), math.log(_HOTTEST))
-    best = minimize_scalar(cross_entropy, bounds=bounds, method="bounded")
+    best = minimize_scalar(cost, bounds=bounds, method="bounded")
     right = lengths.max(1)[lengths.argmax(1) == label]
     threshold = float(np.quantile(right, _LOST, method="lower")) if len(right) else 0.0
     return Calibration(math.exp(float(best.x)), threshold)
@@ -66,22 +63,19 @@ def _calibrate_beside(
 ) -> Calibration:
     """Return the calibration where half of what is asked about is background."""
     from scipy.optimize import minimize
-    from scipy.special import logsumexp
 
-    def cross_entropy(values: NDArray[np.float64]) -> float:
+    classes = lengths.shape[1]
+    parts = [(lengths, label), (background, np.full(len(background), classes))]
+
+    def cost(values: NDArray[np.float64]) -> float:
         temperature, none = math.exp(values[0]), values[1]
-        right = lengths[np.arange(len(label)), label]
-        costs = [
-            (logsumexp(np.c_[some, np.full(len(some), none)] / temperature, axis=1) - wanted)
-            for some, wanted in (
-                (lengths, right / temperature),
-                (background, none / temperature),
-            )
-        ]
-        return float(sum(cost.mean() for cost in costs))
+        return sum(
+            _cross_entropy(np.c_[some, np.full(len(some), none)] / temperature, right)
+            for some, right in parts
+        )
 
     bounds = [(math.log(_COLDEST), math.log(_HOTTEST)), (0.0, 1.0)]
-    best = minimize(cross_entropy, np.array([-2.0, 0.5]), method="Nelder-Mead", bounds=bounds)
+    best = minimize(cost, np.array([-2.0, 0.5]), method="Nelder-Mead", bounds=bounds)
     right = lengths.max(1)[lengths.argmax(1) == label]
     threshold = 0.0
     if len(right):
@@ -89,6 +83,20 @@ def _calibrate_beside(
         passed = np.nextafter(np.quantile(background.max(1), 1 - _PASSED, method="higher"), 1)
         threshold = float(min(max(passed, (passed + low) / 2), high))
     return Calibration(math.exp(float(best.x[0])), threshold, none=float(best.x[1]))
+
+
+def _cross_entropy(logits: NDArray[np.float64], label: NDArray[np.int64]) -> float:
+    """Return the cross-entropy of N programs as if one more in N + 2 were of any class.
+
+    So a few programs that are all right do not make a model certain: at best the probability is
+    that of Laplace's rule of succession.
+    """
+    from scipy.special import logsumexp
+
+    doubt = 1 / (len(label) + 2)
+    right = logits[np.arange(len(label)), label]
+    wanted = (1 - doubt) * right + doubt * logits.mean(1)
+    return float((logsumexp(logits, axis=1) - wanted).mean())
 
 
 def least_nodes(nodes: NDArray[np.int64]) -> int:

@@ -115,7 +115,8 @@ def spread_flat_windows(
 
 def softmax(values: Floats, axis: int) -> Floats:
     """Return the softmax along an axis; there may be minus infinity, but not only."""
-    found: Floats = np.exp(values - values.max(axis, keepdims=True))
+    found: Floats = values - values.max(axis, keepdims=True)
+    np.exp(found, out=found)
     found /= found.sum(axis, keepdims=True)
     return found
 

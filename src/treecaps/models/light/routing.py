@@ -1,5 +1,6 @@
 """From primary to static capsules in NumPy, program by program."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -53,8 +54,9 @@ class Routed(NamedTuple):
         """Return the static capsules as ``[runs a, D]``, with zeros for those that are missing."""
         size = self.values.shape[2]
         there = self.values.reshape(self.runs, -1, size)
-        missing = statics - there.shape[1]
-        return np.pad(there, ((0, 0), (0, missing), (0, 0))).reshape(-1, size)
+        if missing := statics - there.shape[1]:
+            there = np.pad(there, ((0, 0), (0, missing), (0, 0)))
+        return there.reshape(-1, size)
 
     def gradient(self, gradient: Floats, form: str, capsules: Floats) -> tuple[Floats, Floats]:
         """Return the gradients of the primary capsules ``[n, D, C]`` and of their weights ``[n]``.
@@ -142,13 +144,53 @@ def make_static(
         flat = sum_runs(capsules.reshape(len(capsules), -1), window, offsets, weight)
         sums = flat.reshape(-1, *capsules.shape[1:])
         return squash(sums, config.squash, 1).swapaxes(1, 2)
-    rows = (slice(begin, end) for begin, end in pairwise(offsets.tolist()))
+    rows = [slice(begin, end) for begin, end in pairwise(offsets.tolist())]
+    if config.per_channel and config.routed is None and config.has_routes:
+        return _route_channels(config, capsules, window, count, weight, rows)
     return np.stack(
         [
             route(config, capsules[window[one]], count[one], weight[one]).fill_up(config.statics)
             for one in rows
         ]
     )
+
+
+def _route_channels(
+    config: TreeCapsConfig,
+    capsules: Floats,
+    window: Longs,
+    count: Floats,
+    weight: Floats,
+    programs: Sequence[slice],
+) -> Floats:
+    """Do what ``route`` does where all capsules of a channel are routed, for many programs.
+
+    What is the same for all programs with a window is computed once, and nothing is kept for a
+    backward pass.
+    """
+    _, size, channels = capsules.shape
+    length = np.einsum("wdc,wdc->wc", capsules, capsules)
+    by_channel = np.ascontiguousarray(capsules.swapaxes(1, 2))  # [W, C, D]
+    every = np.arange(channels)
+    found = np.zeros((len(programs), channels, config.statics, size), capsules.dtype)
+    for static, rows in zip(found, programs, strict=True):
+        windows, times = window[rows], count[rows]
+        if config.distinct_starts:
+            times = np.minimum(times, 1)
+        units = by_channel[windows]
+        starts = choose(length[windows], times, config.statics)
+        if not len(starts):
+            continue  # a program without nodes
+        values = units[starts, every].swapaxes(0, 1)
+        units = units.swapaxes(0, 1)  # [C, n, D]
+        total = np.zeros_like(values)
+        for _ in range(config.static_iterations):
+            total = total + values
+            shares = softmax(np.matmul(total, units.swapaxes(1, 2)), 1)
+            shares *= weight[rows]
+            values = squash(np.matmul(shares, units), config.squash)
+        static[:, : values.shape[1]] = values
+    return found.reshape(len(programs), -1, size)
 
 
 def route(config: TreeCapsConfig, units: Floats, count: Floats, weight: Floats) -> Routed:
@@ -181,7 +223,7 @@ def _start(config: TreeCapsConfig, capsules: Floats, count: Floats, weight: Floa
     starts = choose(
         length, np.minimum(times, 1) if config.distinct_starts else times, config.statics
     ).T
-    first = np.take_along_axis(units, starts[:, :, None], 1)
+    first = units[np.arange(len(units))[:, None], starts]
     return Routed(first, units, weights[:, None], [], len(units), starts)
 
 
