@@ -7,10 +7,8 @@ learn from the training programs of all data sets of a model; the validation pro
 epoch and calibrate, and are what the model card's figures are of. Training programs that are
 copies, or nearly, of validation programs are left out.
 
-``similar`` learns similarity in two stages: first from solutions of programming problems, as
-``similar-problems``, then also from the first 64 problems of ``poj104`` and from ``atlas``. Its
-validation programs solve other problems. ``--init-from FOLDER`` names the first stage where it is
-trained already.
+``similar`` learns similarity, from solutions of programming problems; its validation programs solve
+other problems.
 
 ``--only atlas --out FOLDER`` trains a model that does not come with the package: it has seen
 nothing of the other data sets, nor copies, so that ``accuracy.py --init-from`` may begin with it.
@@ -19,11 +17,10 @@ nothing of the other data sets, nor copies, so that ``accuracy.py --init-from`` 
 import argparse
 import gzip
 import json
-import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,22 +33,19 @@ from treecaps.inference.retrieval import evaluate_retrieval
 from treecaps.models.bundled import HOME
 from treecaps.models.trained import TrainedModel
 from treecaps.nn.memory import tune_malloc
-from treecaps.training.presets import Preset, apply_settings, get_preset
+from treecaps.training.presets import apply_settings, get_preset
 from treecaps.training.train import train
 
 OTHERS = ("java-sort", "python-algorithms", "cross-language")
 MODELS: dict[str, tuple[str, ...]] = {
     "algorithms": ("atlas", *OTHERS),
     "poj104": ("poj104",),
-    "similar": ("problems", "poj104", "atlas"),
-    "similar-problems": ("problems",),
+    "similar": ("problems",),
     "atlas": ("atlas",),
 }
 BUNDLED = ("algorithms", "poj104", "similar")
-TASKS = {"similar": "similarity", "similar-problems": "similarity"}
+TASKS = {"similar": "similarity"}
 """What models learn, if not classes."""
-STAGES = {"similar": "similar-problems"}
-"""Which model another begins with."""
 BACKGROUND = {"algorithms": "ordinary"}
 """Programs of none of the classes."""
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -59,8 +53,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "algorithms": ("epochs=12", "channels=32"),
     "poj104": ("epochs=6",),
     # One static capsule a channel: vectors of 768 numbers instead of 2,304.
-    "similar-problems": ("statics=1", "windows=0", "epochs=10"),
-    "similar": ("epochs=7", "learning_rate=0.002", "batch_size=256"),
+    "similar": ("statics=1", "windows=0", "epochs=10"),
     "atlas": (),
 }
 LABELS = {
@@ -70,10 +63,6 @@ LABELS = {
     "quicksort": "quick-sort",
 }
 """Other names of classes, and what they are called here."""
-SEEN_PROBLEMS = 64
-"""How many problems of poj104 similarity is learned from; the others show what it is worth."""
-MOST_OF_A_CLASS = 100
-"""How many programs of a class beside ``problems`` similarity is learned from."""
 TITLES = {"poj104": Path(__file__).with_name("poj104_titles.json")}
 """What classes are in words, where their names do not say."""
 
@@ -100,7 +89,6 @@ def main() -> None:
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--only", choices=MODELS, help="train this model alone")
     parser.add_argument("--out", type=Path, default=HOME)
-    parser.add_argument("--init-from", type=Path, help="the first stage of similar")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
@@ -112,14 +100,20 @@ def main() -> None:
 
 def bundle(name: str, options: Any) -> None:
     task = TASKS.get(name, "classification")
-    settings = [*SETTINGS.get(STAGES.get(name, ""), ()), *SETTINGS[name], *options.set]
-    preset = apply_settings(get_preset("default", task=task), settings)
+    preset = apply_settings(get_preset("default", task=task), [*SETTINGS[name], *options.set])
 
     def tell(member: int, figures: dict[str, Any]) -> None:
         print(name, member, figures, file=sys.stderr, flush=True)
 
     if task == "similarity":
-        bundle_similarity(name, options, preset, tell)
+        (data,) = MODELS[name]
+        corpus, val = (
+            Corpus.build(options.data / data / f"{part}.jsonl.gz") for part in ("train", "val")
+        )
+        # Its two parts have no problem in common, and no near copies.
+        model = train(corpus, val=val, preset=preset, on_epoch=tell, seed=options.seed)
+        model.save(options.out / name, half=True)
+        add_maps(name, options.out / name, options.data / data / "val.jsonl.gz")
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -147,50 +141,6 @@ def bundle(name: str, options: Any) -> None:
         )
         model.save(options.out / name, half=True)
         add_scores(name, options.out / name, folder / "val.jsonl.gz")
-
-
-def bundle_similarity(
-    name: str, options: Any, preset: Preset, tell: Callable[[int, dict[str, Any]], None]
-) -> None:
-    """Train a model of similarity; problems for validation are none of those for training."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        first = options.init_from
-        if name in STAGES and not first:
-            first = folder / STAGES[name]
-            stage = argparse.Namespace(**{**vars(options), "out": folder, "set": []})
-            bundle(STAGES[name], stage)
-        with gzip.open(folder / "train.jsonl.gz", "wt", encoding="utf-8") as merged:
-            for data in MODELS[name]:
-                rows = rows_of(options.data / data / "train.jsonl.gz")
-                for row in rows if data == "problems" else some_of(data, rows):
-                    merged.write(json.dumps({**row, "id": f"{data}/{row['id']}"}) + "\n")
-        corpus = Corpus.build(folder / "train.jsonl.gz")
-        held_out = options.data / "problems" / "val.jsonl.gz"
-        model = train(
-            corpus,
-            val=Corpus.build(held_out),
-            preset=preset,
-            init_from=first if name in STAGES else None,
-            on_epoch=tell,
-            seed=options.seed,
-        )
-        model.save(options.out / name, half=True)
-    add_maps(name, options.out / name, held_out)
-
-
-def some_of(data: str, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield programs of the classes that similarity may learn from, not too many of each."""
-    found: Counter[str] = Counter()
-    every = list(rows)
-    random.Random(0).shuffle(every)
-    for row in every:
-        label = row["label"]
-        if data == "poj104" and int(label) > SEEN_PROBLEMS:
-            continue
-        found[label] += 1
-        if found[label] <= MOST_OF_A_CLASS:
-            yield {**row, "label": f"{data}-{label}"}
 
 
 def backgrounds(name: str, data: Path) -> tuple[Corpus | None, Corpus | None]:

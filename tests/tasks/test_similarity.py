@@ -151,18 +151,6 @@ def test_a_step_has_several_programs_of_a_class_and_an_epoch_all_programs() -> N
     assert any(not np.array_equal(one, other) for one, other in zip(steps, again, strict=True))
 
 
-def test_classes_of_a_batch_are_near_each_other_in_order_if_that_is_asked() -> None:
-    label = np.repeat(np.arange(200), 9)
-    task = Similarity(samples_per_class=4, class_range=10)
-    batches = task.sample(label, 16, np.random.default_rng(0))
-    assert sorted(np.concatenate(batches).tolist()) == list(range(1800))
-    spans = [int(np.ptp(label[rows])) for rows in batches]
-    assert max(spans) <= 20
-    assert np.mean([len(np.unique(label[rows])) for rows in batches]) > 3
-    firsts = [int(label[rows].min()) for rows in batches]
-    assert firsts != sorted(firsts)  # batches are in any order
-
-
 def test_what_is_learned_holds_for_classes_that_were_never_seen() -> None:
     trees, labels = made_up(range(20))
     val = made_up(range(20, 28))

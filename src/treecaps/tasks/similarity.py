@@ -54,12 +54,6 @@ class Similarity(Task):
         gt=0,
     )
     samples_per_class: int = option(8, "programs of a class that a batch has together", ge=2)
-    class_range: int | None = option(
-        None,
-        "classes of a batch are at most so far apart in alphabetical order, which makes harder"
-        " negatives where names begin with their origin; if none, a batch has any classes",
-        ge=1,
-    )
 
     def check_model(self, model: "type[Model]") -> None:
         """Complain of an architecture without embeddings."""
@@ -104,15 +98,8 @@ class Similarity(Task):
         for number in np.unique(label):
             rows = rng.permutation(np.flatnonzero(label == number))
             runs += np.array_split(rows, np.arange(size, len(rows), size))
-        if self.class_range is None:
-            places = rng.permutation(len(runs))
-        else:  # classes are numbered in alphabetical order
-            numbers = np.array([label[run[0]] for run in runs])
-            places = np.argsort(numbers + self.class_range * rng.random(len(runs)))
-        batches = cut(np.concatenate([runs[place] for place in places]), batch_size)
-        if self.class_range is None:
-            return batches
-        return [batches[place] for place in rng.permutation(len(batches))]
+        order = np.concatenate([runs[place] for place in rng.permutation(len(runs))])
+        return cut(order, batch_size)
 
     def training_step(
         self, model: "Model", batch: Any, target: "Tensor"
