@@ -7,6 +7,9 @@ learn from the training programs of all data sets of a model; the validation pro
 epoch and calibrate, and are what the model card's figures are of. Training programs that are
 copies, or nearly, of validation programs are left out.
 
+``algorithms`` learns its classes first, and then also from background what it does not know;
+``--init-from FOLDER`` names what it has learned first, where that is there already.
+
 ``similar`` learns similarity, from solutions of programming problems; its validation programs solve
 other problems.
 
@@ -22,6 +25,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +53,14 @@ TASKS = {"similar": "similarity"}
 BACKGROUND = {"algorithms": "ordinary"}
 """Programs of none of the classes."""
 SETTINGS: dict[str, tuple[str, ...]] = {
-    # Half of the channels of the default, so that an answer takes no longer than it did.
-    "algorithms": ("epochs=12", "channels=32"),
+    "algorithms": ("epochs=5", "learning_rate=0.002"),
     "poj104": ("epochs=6",),
     # One static capsule a channel: vectors of 768 numbers instead of 2,304.
     "similar": ("statics=1", "windows=0", "epochs=10"),
     "atlas": (),
 }
+FIRST = {"algorithms": ("statics=1", "epochs=12")}
+"""Settings of a training before the other: of the classes alone, which needs higher rates."""
 LABELS = {
     "bubblesort": "bubble-sort",
     "linkedlist": "linked-list",
@@ -89,6 +94,7 @@ def main() -> None:
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--only", choices=MODELS, help="train this model alone")
     parser.add_argument("--out", type=Path, default=HOME)
+    parser.add_argument("--init-from", type=Path, help="the model of the first training")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
@@ -128,16 +134,16 @@ def bundle(name: str, options: Any) -> None:
             copies = find_copies(corpus, other)
             copied |= {*copies.exact, *copies.same_tree, *copies.near}
         labels = [None if row in copied else label for row, label in enumerate(corpus.labels)]
+        learn = partial(train, corpus, labels, val=val, on_epoch=tell, seed=options.seed)
+        first = options.init_from
+        if name in FIRST and not first:
+            first = learn(preset=apply_settings(get_preset("default"), FIRST[name]))
         background, val_background = backgrounds(name, options.data)
-        model = train(
-            corpus,
-            labels,
-            val=val,
+        model = learn(
+            preset=preset,
+            init_from=first,
             background=background,
             val_background=val_background,
-            preset=preset,
-            on_epoch=tell,
-            seed=options.seed,
         )
         model.save(options.out / name, half=True)
         add_scores(name, options.out / name, folder / "val.jsonl.gz")

@@ -132,6 +132,19 @@ def test_background_follows_the_programs_and_is_no_class() -> None:
     assert data.facts["training"]["programs"] == 40
 
 
+def test_words_of_background_do_not_crowd_out_those_of_the_classes() -> None:
+    trees, labels = example_trees(), example_labels()
+    preset = small("epochs=1", "nodes=kinds+tokens", "token_channels=4")
+    alone, beside = (
+        train(trees, labels, preset=preset, background=background)
+        for background in (None, [*apps(), parse_code("class A {}", "java")])
+    )
+    assert alone.vocabulary.tokens == beside.vocabulary.tokens
+    assert set(alone.vocabulary.kinds) < set(beside.vocabulary.kinds)
+    one, other = (model.members[0].state_dict()["tokens.known"] for model in (alone, beside))
+    assert one.tolist() == other.tolist()
+
+
 def test_an_epoch_sees_all_programs_and_a_part_of_the_background() -> None:
     label = np.array([0, 1] * 10 + [BACKGROUND] * 100)
     task = Classification(background_share=0.5)

@@ -56,14 +56,14 @@ class StoredInput:
         """Read all programs, and convert the arrays."""
         return self.select(np.arange(len(self))).to_tensors(convert)
 
-    def features(self) -> Iterator[Longs]:
-        """Yield the features of all programs, of some programs at a time."""
-        begin = 0
-        while self.packing.feature and begin < len(self):
-            end = int(np.searchsorted(self._offsets, self._offsets[begin] + _MANY, "right")) - 1
-            rows = np.arange(begin, max(end, begin + 1))
-            begin += len(rows)
-            yield decode(self._read(rows), self.packing, ["feature"])["feature"].values
+    def features(self, programs: Longs | None = None) -> Iterator[Longs]:
+        """Yield the features of all programs, or of some; of not too many at a time."""
+        rows = np.arange(len(self)) if programs is None else programs
+        sizes = np.diff(self._offsets)[rows]
+        part = (np.cumsum(sizes) - sizes) // _MANY  # no bytes of it begin in another
+        if self.packing.feature:
+            for some in np.split(rows, np.flatnonzero(np.diff(part)) + 1):
+                yield decode(self._read(some), self.packing, ["feature"])["feature"].values
 
     def _read(self, programs: Longs) -> list[bytes]:
         begins, ends = self._offsets[programs].tolist(), self._offsets[programs + 1].tolist()

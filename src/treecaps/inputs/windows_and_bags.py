@@ -106,10 +106,10 @@ class WindowsAndBags:
         bags = self.bags.select(programs, dropout, keep) if self.bags else None
         return WindowsAndBags(windows, bags)
 
-    def features(self) -> Iterator[Longs]:
-        """Yield the features of all programs."""
+    def features(self, programs: Longs | None = None) -> Iterator[Longs]:
+        """Yield the features of all programs, or of some."""
         if self.bags:
-            yield self.bags.feature
+            yield (self.bags if programs is None else self.bags.select(programs)).feature
 
     def to_tensors(self, convert: Convert[Array]) -> WindowsAndBagsTensors[Array]:
         """Convert the arrays."""

@@ -124,8 +124,13 @@ class Model(nn.Module):
             head_only: Whether all weights but those of the head are pretrained.
         """
 
-    def fit_features(self, inputs: Any) -> None:
-        """Take what is needed from the training programs, before anything is learned."""
+    def fit_features(self, inputs: Any, programs: Longs | None = None) -> None:
+        """Take what is needed from the training programs, before anything is learned.
+
+        Args:
+            inputs: The training programs.
+            programs: Which of them are of a class, if not all are.
+        """
 
     def metrics(self, output: NetworkOutput, label: Tensor) -> dict[str, Tensor]:
         """Return means over a batch that are worth watching in training."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch.nn import functional
 
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
+from treecaps.inputs.distinct import Longs
 from treecaps.inputs.packing import Packing
 from treecaps.inputs.stored import StoredInput
 from treecaps.inputs.windows import WindowTensors
@@ -81,9 +83,12 @@ def _new_routing(config: TreeCapsConfig) -> VariableToStatic | TopKRouting:
     )
 
 
-def _spread(inputs: WindowsAndBags | StoredInput, most: int) -> WindowsAndBags:
+def _spread(
+    inputs: WindowsAndBags | StoredInput, most: int, programs: Longs | None = None
+) -> WindowsAndBags:
     """Return some of the programs, spread over all, or all if there are no more."""
-    return inputs.select(np.linspace(0, len(inputs) - 1, min(len(inputs), most)).astype(int))
+    rows = np.arange(len(inputs)) if programs is None else programs
+    return inputs.select(rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int)])
 
 
 class TreeCaps(Network):
@@ -208,13 +213,16 @@ class TreeCaps(Network):
         rebuilt = self.decoder(still + weight * (output.code - still), label)
         return functional.kl_div(rebuilt, output.windows, reduction="batchmean")
 
-    def fit_features(self, inputs: WindowsAndBags | StoredInput) -> None:
+    def fit_features(
+        self, inputs: WindowsAndBags | StoredInput, programs: Longs | None = None
+    ) -> None:
         """Let the decoder know the windows of the training programs, and tokens theirs."""
         if self.tokens:
-            self.tokens.learn_features(inputs.features)
+            self.tokens.learn_features(partial(inputs.features, programs))
         if self.decoder:
-            some = inputs if isinstance(inputs, WindowsAndBags) else _spread(inputs, _DECODED)
-            self.decoder.learn_windows(some.windows)
+            if isinstance(inputs, StoredInput) or programs is not None:
+                inputs = _spread(inputs, _DECODED, programs)
+            self.decoder.learn_windows(inputs.windows)
 
     def scale_weights(
         self, inputs: WindowsAndBags | StoredInput, *, head_only: bool = False

@@ -44,6 +44,16 @@ class Examples:
         return int(np.count_nonzero(self.label != BACKGROUND))
 
     @property
+    def class_rows(self) -> "Longs | None":
+        """Where the programs of a class are in the inputs, in all views; ``None`` if all are."""
+        import numpy as np
+
+        rows = np.flatnonzero(self.label != BACKGROUND)
+        if len(rows) == len(self):
+            return None
+        return (rows + len(self) * np.arange(len(self.views) + 1)[:, None]).ravel()
+
+    @property
     def has_blind(self) -> bool:
         """Whether the programs are there a second time, blind."""
         return "blind" in self.views

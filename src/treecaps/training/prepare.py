@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,11 +147,13 @@ def prepare(
         background: Programs of none of the classes, for training and for validation.
         on_prepare: Called now and then.
     """
+    # This function is long because it documents all that the data depend on.
     split = _split(trees, labels, val, task=task, val_share=val_share, seed=seed)
     val_views = {"blind": blind} if blind else {}
     views = {**val_views, **({"rewritten": rewritten} if rewritten else {})}
-    every, label = _training_programs(split, views, background)
-    vocabulary = _gather(Joined(every), tokens, known, on_prepare)
+    every = _in_views(split.trees, views)
+    others = background[0].in_views(views) if background else []
+    vocabulary = _gather(every, others, tokens, known, on_prepare)
 
     def examples(parts: Sequence[Sequence[Tree]], label: Longs, views: Iterable[str]) -> Examples:
         joined, tell = Joined(parts), partial(on_prepare, "reading trees")
@@ -158,9 +161,14 @@ def prepare(
         targets = task.targets(joined, np.tile(label, len(parts)))
         return Examples(inputs, label, targets, tuple(views))
 
+    label = np.concatenate([split.label, _no_class(others)])
+    if others:
+        every = [Joined(pair) for pair in zip(every, others, strict=True)]
+        split.facts["training"]["background"] = len(others[0])
     val_every = _in_views(split.val_trees, val_views)
-    others = background[1].in_views(val_views) if background and len(background[1].files) else None
-    nothing = np.full(len(others[0]) if others else 0, BACKGROUND)
+    val_others = (
+        background[1].in_views(val_views) if background and len(background[1].files) else []
+    )
     return Data(
         split.trees,
         split.val_trees,
@@ -169,38 +177,35 @@ def prepare(
         examples(every, label, views),
         examples(val_every, split.val_label, val_views),
         split.facts,
-        examples(others, nothing, val_views) if others else None,
+        examples(val_others, _no_class(val_others), val_views) if val_others else None,
     )
 
 
 def _gather(
-    trees: Joined, tokens: int, known: Vocabulary | None, on_prepare: OnPrepare
+    every: Sequence[Sequence[Tree]],
+    others: Sequence[Sequence[Tree]],
+    tokens: int,
+    known: Vocabulary | None,
+    on_prepare: OnPrepare,
 ) -> Vocabulary:
-    """Return the kinds and sub-tokens of trees, and those that are known already."""
-    counts = _count(trees, tokens > 0, partial(on_prepare, "gathering kinds and words"))
-    vocabulary = Vocabulary.from_counts(counts, tokens)
+    """Return the kinds of trees and of background, the sub-tokens of trees, and what is known.
+
+    Background would crowd out the words of the classes.
+    """
+    tell = partial(on_prepare, "gathering kinds and words")
+    counts = _count(Joined(every), tokens > 0, tell), _count(Joined(others), False, tell)
+    vocabulary = Vocabulary.from_counts(chain(*counts), tokens)
     return vocabulary if known is None else vocabulary | known
+
+
+def _no_class(views: Sequence[Sequence[Tree]]) -> Longs:
+    """Return the classes of background that is given in several views, or not at all."""
+    return np.full(len(views[0]) if views else 0, BACKGROUND)
 
 
 def _in_views(trees: Selection, views: Mapping[str, TreeTransform]) -> list[Sequence[Tree]]:
     """Return trees as they are, then in each of the other views."""
     return [trees, *(transform(trees) for transform in views.values())]
-
-
-def _training_programs(
-    split: "_Split",
-    views: Mapping[str, TreeTransform],
-    background: tuple[Background, Background] | None,
-) -> tuple[list[Sequence[Tree]], Longs]:
-    """Return the training programs in all views, background after the others, and their classes."""
-    every = _in_views(split.trees, views)
-    if not background:
-        return every, split.label
-    others = background[0].in_views(views)
-    split.facts["training"]["background"] = len(others[0])
-    nothing = np.full(len(others[0]), BACKGROUND)
-    joined = [Joined(pair) for pair in zip(every, others, strict=True)]
-    return [*joined], np.concatenate([split.label, nothing])
 
 
 class _Split(NamedTuple):

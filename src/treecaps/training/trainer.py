@@ -175,7 +175,8 @@ class Trainer:
 
     def begin(self) -> None:
         """Give the model what it starts from: pretrained weights, or vectors of the trees."""
-        self.model.fit_features(self.data.train.inputs)
+        # Background would crowd out the features of the classes.
+        self.model.fit_features(self.data.train.inputs, self.data.train.class_rows)
         if self.init_from:
             copy_pretrained(self.model, self.data.vocabulary, self.init_from)
             self.model.scale_weights(self.data.train.inputs, head_only=True)
