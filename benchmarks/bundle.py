@@ -135,7 +135,7 @@ def bundle(name: str, options: Any) -> None:
             copied |= {*copies.exact, *copies.same_tree, *copies.near}
         labels = [None if row in copied else label for row, label in enumerate(corpus.labels)]
         learn = partial(train, corpus, labels, val=val, on_epoch=tell, seed=options.seed)
-        first = options.init_from
+        first = options.init_from if name in FIRST else None
         if name in FIRST and not first:
             first = learn(preset=apply_settings(get_preset("default"), FIRST[name]))
         background, val_background = backgrounds(name, options.data)

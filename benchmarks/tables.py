@@ -159,13 +159,41 @@ def bundled() -> str:
 
 
 def unknown() -> str:
-    found = load("unknown-algorithms")
+    before, after = load("unknown-before"), load("unknown-algorithms")
     rows = [
-        [data, side, f"{row['programs']:,}", f"{100 * row['unknown']:.1f} %"]
-        for side in ("of no class", "of its classes")
-        for data, row in found[side].items()
+        [
+            data,
+            f"{row['programs']:,}",
+            *(f"{100 * one['known']:.2f}" for one in (before["of no class"][data], row)),
+        ]
+        for data, row in after["of no class"].items()
     ]
-    return table(("programs of", "which are", "programs", "`unknown`"), rows)
+    return table(("code of no class", "programs", "before", "now"), rows)
+
+
+def kept() -> str:
+    before, after = load("unknown-before"), load("unknown-algorithms")
+    rows = [
+        [data, *(f"{100 * one['kept']:.1f}" for one in (before["of its classes"][data], row))]
+        for data, row in after["of its classes"].items()
+    ]
+    return table(("right answers on", "before", "now"), rows)
+
+
+def measures() -> str:
+    before, after = load("unknown-before"), load("unknown-algorithms")
+    rows = [
+        [
+            name,
+            *(
+                text
+                for one in (before["measures"][name], row)
+                for text in (f"{one['area']:.4f}", f"{100 * one['rate']:.2f}")
+            ),
+        ]
+        for name, row in after["measures"].items()
+    ]
+    return table(("measure", "area before", "rate before", "area now", "rate now"), rows)
 
 
 def published() -> str:
@@ -273,6 +301,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "corpora": speeds.corpora,
     "bundled": bundled,
     "unknown": unknown,
+    "kept": kept,
+    "measures": measures,
     "folder": speeds.folder,
     "start": speeds.start,
     "published": published,

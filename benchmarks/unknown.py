@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bundle import LABELS
 from origin import origin
 from sklearn.metrics import roc_auc_score
 
@@ -33,8 +34,6 @@ from treecaps.training.background import cut_fragment
 
 OWN = ("atlas", "java-sort", "python-algorithms", "cross-language")
 DOCS = Path(__file__).parents[1] / "docs"
-LABELS = {"bubblesort": "bubble-sort", "linkedlist": "linked-list"}
-LABELS |= {"mergesort": "merge-sort", "quicksort": "quick-sort"}
 KEPT = 0.95
 """The share of right answers that are kept where rates of two measures are compared."""
 

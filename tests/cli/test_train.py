@@ -143,6 +143,27 @@ def test_a_training_starts_with_a_bundled_model(
     assert model.labels == ("calls", "loops")
 
 
+def test_a_training_with_background(run_here: Run, two_classes: Path, tmp_path: Path) -> None:
+    others = tmp_path / "others"
+    others.mkdir()
+    for number in range(10):
+        code = f"class A{number}(B):\n    def run(self):\n        self.x.send({number})\n"
+        (others / f"{number}.py").write_text(code * 3)
+    out = tmp_path / "model"
+    words = ("train", two_classes, "--background", others, "--out", out, *QUICK, "--epochs", "2")
+    assert run_here(*words).returncode == 0
+    model = TrainedModel.load(out)
+    assert model.card["data"]["training"]["background"] == 27  # files, functions and fragments
+    assert model.calibration.none is not None
+    assert run_here(*words, "--resume").returncode == 0
+    wrong = run_here("train", two_classes, "--val-background", others, "--out", tmp_path / "other")
+    assert wrong.returncode == 2
+    assert "validation background goes with background (--background)" in wrong.stderr
+    wrong = run_here(*words[:-4], "--task", "similarity", "--overwrite")
+    assert wrong.returncode == 2
+    assert "similarity does not learn from background" in wrong.stderr
+
+
 def test_failed_programs_are_told(run_here: Run, two_classes: Path, tmp_path: Path) -> None:
     (two_classes / "loops" / "bad.py").write_text("(\n")
     words = ("train", two_classes, "--out", tmp_path / "model", *QUICK, "--frontend", "ast")

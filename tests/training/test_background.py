@@ -99,6 +99,12 @@ def test_a_share_of_the_background_validates_or_all_of_another() -> None:
         make_background([], None, 0.1, 0, as_it_is)
 
 
+@pytest.mark.parametrize(("programs", "val"), [(1, 0), (2, 1), (4, 1)])
+def test_little_background_validates_too(programs: int, val: int) -> None:
+    parts = make_background(apps()[:programs], None, 0.1, 0, as_it_is)
+    assert [len(part.files) for part in parts] == [programs - val, val]
+
+
 def test_files_have_other_views_and_pieces_have_not() -> None:
     background, _ = make_background(apps(), None, 0, 0, as_it_is)
 
@@ -179,7 +185,7 @@ def test_background_is_for_classes_and_for_models_that_learn_step_by_step() -> N
         train(*data, background=apps(), task="similarity")
     with pytest.raises(UsageError, match="svm-tokens does not learn from background"):
         train(*data, background=apps(), model="svm-tokens")
-    with pytest.raises(UsageError, match="val_background goes with background"):
+    with pytest.raises(UsageError, match="validation background goes with background"):
         train(*data, val_background=apps())
     with pytest.raises(UsageError, match="are trees, not str"):
         train(*data, background=APPS)  # type: ignore[arg-type]

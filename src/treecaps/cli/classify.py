@@ -51,7 +51,7 @@ def command(
 
     A program in which no class is present enough (its length is below the model's threshold) is
     unknown, and the best guess stands beside. Of a line or two, and of texts that are no programs,
-    nothing is guessed. Probabilities are those of the classes if the program belongs to any.
+    nothing is guessed. Probabilities are of being right, without background if of any class.
     """
     inputs = expand(paths, language)
     begun = time.perf_counter()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 FLAGS = {
+    "background": "--background",
     "cache": "--cache",
     "comments": "--comments",
     "device": "--device",
@@ -26,6 +27,7 @@ FLAGS = {
     "seed": "--seed",
     "task": "--task",
     "val": "--val",
+    "val_background": "--val-background",
     "workers": "--workers",
 }
 """The option for each argument, by the names that the functions of the library have for them."""

@@ -206,6 +206,7 @@ def command(
     from treecaps.models.engine import set_num_threads
     from treecaps.nn.memory import tune_malloc
     from treecaps.training import folder
+    from treecaps.training.source import refuse_background
     from treecaps.training.train import Interrupted
     from treecaps.training.trainer import check_device
 
@@ -214,6 +215,7 @@ def command(
     for name, value in (("nodes", nodes), ("epochs", epochs)):
         settings = settings if value is None else (*settings, f"{name}={value}")
     chosen, first = _choose_preset(preset, model, task, init_from, settings)
+    refuse_background(chosen, background, val_background)
     folder.check(out, resume=resume, overwrite=overwrite)
     places = {"data": data, "val": val, "background": background, "val_background": val_background}
     corpora = _build_corpora(places, parsing)

@@ -42,7 +42,8 @@ class Classification:
         known: Whether one is.
         guess: The class whose code capsule is the longest, present enough or not; ``None`` where
             nothing can be told.
-        probability: Its calibrated probability, if the program is of any of the classes.
+        probability: Its calibrated probability: of being right, if the model has learned from
+            background; otherwise of being right if the program is of any of the classes.
         length: The length of its code capsule, from 0 to 1: how present the class is, whatever
             is true of the others.
         top: The classes with the longest code capsules, longest first; none where nothing can be

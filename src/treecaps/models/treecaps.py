@@ -220,8 +220,10 @@ class TreeCaps(Network):
         if self.tokens:
             self.tokens.learn_features(partial(inputs.features, programs))
         if self.decoder:
-            if isinstance(inputs, StoredInput) or programs is not None:
+            if isinstance(inputs, StoredInput):
                 inputs = _spread(inputs, _DECODED, programs)
+            elif programs is not None:
+                inputs = inputs.select(programs)
             self.decoder.learn_windows(inputs.windows)
 
     def scale_weights(

@@ -77,19 +77,18 @@ def _calibrate_beside(
     bounds = [(math.log(_COLDEST), math.log(_HOTTEST)), (0.0, 1.0)]
     best = minimize(cost, np.array([-2.0, 0.5]), method="Nelder-Mead", bounds=bounds)
     right = lengths.max(1)[lengths.argmax(1) == label]
-    threshold = 0.0
+    threshold = np.nextafter(np.quantile(background.max(1), 1 - _PASSED, method="higher"), 1)
     if len(right):
         low, high = np.quantile(right, _LOST_BESIDE_BACKGROUND, method="lower")
-        passed = np.nextafter(np.quantile(background.max(1), 1 - _PASSED, method="higher"), 1)
-        threshold = float(min(max(passed, (passed + low) / 2), high))
-    return Calibration(math.exp(float(best.x[0])), threshold, none=float(best.x[1]))
+        threshold = min(max(threshold, (threshold + low) / 2), high)
+    return Calibration(math.exp(float(best.x[0])), float(threshold), none=float(best.x[1]))
 
 
 def _cross_entropy(logits: NDArray[np.float64], label: NDArray[np.int64]) -> float:
     """Return the cross-entropy of N programs as if one more in N + 2 were of any class.
 
-    So a few programs that are all right do not make a model certain: at best the probability is
-    that of Laplace's rule of succession.
+    So a few programs that are all right do not make a model certain: they are given about the
+    probability of Laplace's rule of succession.
     """
     from scipy.special import logsumexp
 

@@ -57,7 +57,8 @@ def make_background(
     if val is not None:
         parts = Selection(trees, rows), Selection(val, np.arange(len(val)))
     else:
-        chosen = np.random.default_rng([seed, 0]).permutation(rows)[: round(share * len(rows))]
+        count = min(max(round(share * len(rows)), 1), len(rows) - 1) if share else 0
+        chosen = np.random.default_rng([seed, 0]).permutation(rows)[:count]
         kept = np.isin(rows, chosen, invert=True)
         parts = Selection(trees, rows[kept]), Selection(trees, rows[~kept])
     train, others = (Background(one, Joined([functions(one), cut(one)])) for one in parts)

@@ -22,6 +22,7 @@ from treecaps.models.files import (
     write_files,
 )
 from treecaps.models.settings import show, to_json
+from treecaps.tasks import TASKS
 from treecaps.training.config import TrainingConfig
 from treecaps.training.trainer import Trainer
 
@@ -172,9 +173,12 @@ def refuse_other(folder: Path, found: Any, run: dict[str, Any]) -> None:
     """Refuse to go on with a training of other data or options."""
     found = found if isinstance(found, dict) else {}
     run = json.loads(json.dumps(run))
+    # What there was no option for was not done, and that is what its default says.
     if isinstance(found.get("training"), dict):
-        # What there was no option for was not done, and that is what its default says.
         found = {**found, "training": {**to_json(TrainingConfig()), **found["training"]}}
+    task = found.get("task")
+    if isinstance(task, dict) and task.get("task") in TASKS:
+        found = {**found, "task": {**to_json(TASKS[task["task"]]()), **task}}
     if found == run:
         return
     old, new = _flatten(found), _flatten(run)

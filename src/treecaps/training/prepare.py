@@ -90,7 +90,8 @@ class Data:
     def _contents(self) -> Iterator[bytes]:
         known = (self.vocabulary.kinds, self.vocabulary.tokens, self.labels)
         yield repr(known).encode()
-        for examples in filter(None, (self.train, self.val, self.background)):
+        others = [] if self.background is None else [self.background]
+        for examples in (self.train, self.val, *others):
             yield examples.label.tobytes()
             yield from _bytes_of(examples.inputs)
             yield from _bytes_of(examples.target)

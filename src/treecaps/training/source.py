@@ -91,18 +91,12 @@ def check_trees(trees: Any) -> None:
         )
 
 
-def check_background(
-    preset: Preset,
-    background: Sequence[Tree] | None,
-    val: Sequence[Tree] | None,
-    frontend: str,
-    comments: bool,
-) -> None:
-    """Complain of background that nothing can be learned from, before anything is done."""
+def refuse_background(preset: Preset, background: object, val: object) -> None:
+    """Complain of background, if there is any, where it is not learned from."""
     if background is None:
         if val is not None:
             raise UsageError(
-                "val_background goes with background", arguments=("background", "val_background")
+                "validation background goes with background", arguments=("background",)
             )
         return
     name = architecture_of(preset.network)
@@ -111,6 +105,12 @@ def check_background(
         raise UsageError(
             f"{what} does not learn from background: leave it out", arguments=("background",)
         )
+
+
+def check_background(
+    background: Sequence[Tree] | None, val: Sequence[Tree] | None, frontend: str, comments: bool
+) -> None:
+    """Complain of background that is no list of trees, or for other trees than the programs."""
     for some in (background, val):
         check_trees(some if some is not None else [])
         if isinstance(some, Corpus):

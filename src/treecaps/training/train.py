@@ -32,6 +32,7 @@ from treecaps.training.source import (
     check_background,
     check_parser,
     check_trees,
+    refuse_background,
     validation_data,
 )
 from treecaps.training.trainer import Trainer, check_device, check_size
@@ -148,7 +149,8 @@ def train(
         check_parser("the pretrained model is for", parser, (frontend, comments))
     others = validation_data(val, frontend, comments)
     labels = [None] * len(trees) if labels is None else labels
-    check_background(preset, background, val_background, frontend, comments)
+    refuse_background(preset, background, val_background)
+    check_background(background, val_background, frontend, comments)
     source = Source(
         trees, labels, others, background, val_background, frontend, comments, pretrained
     )

@@ -21,6 +21,7 @@ from treecaps.models.torch_engine import batches
 from treecaps.models.trained import TrainedModel
 from treecaps.nn.tensors import ToTensor, to_tensors
 from treecaps.tasks.base import Batches
+from treecaps.tasks.examples import BACKGROUND
 from treecaps.training.config import TrainingConfig
 from treecaps.training.prepare import Data
 from treecaps.training.presets import Preset
@@ -264,9 +265,11 @@ class Trainer:
         for number, rows in enumerate(order):
             rate = _rate(self.config, (done + number) / (self.epochs * len(order)))
             metrics, norm = self._training_step(rows, rate, rng)
+            labelled = int(np.count_nonzero(examples.label[rows] != BACKGROUND))
             for name, value in metrics.items():
-                sums[name] = sums.get(name, 0.0) + len(rows) * value
-                programs[name] = programs.get(name, 0) + len(rows)
+                count = len(rows) if name == "loss" else labelled  # the others leave out background
+                sums[name] = sums.get(name, 0.0) + count * value
+                programs[name] = programs.get(name, 0) + count
             norms += norm
             step((number + 1) / len(order), metrics["loss"])
         return {
