@@ -36,10 +36,9 @@ def calibrate(
     Returns:
         A temperature that makes the likelihood of the classes greatest, modest where programs are
         few, and a threshold below which lie at most 5 % of the right answers. Without programs,
-        nothing is changed. With
-        background, also the length that stands for none of the classes, and a threshold that
-        one in a thousand of the background passes, if at most 4 % of the right answers lie below
-        it. Where the two are well apart, it lies halfway between them.
+        nothing is changed. With background, also the length that stands for none of the classes,
+        and a threshold that one in a thousand of the background passes, if at most 4 % of the right
+        answers lie below it. Where the two are well apart, it lies halfway between them.
     """
     if not len(label):
         return Calibration()
