@@ -33,6 +33,7 @@ from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps import TreeCaps
 from treecaps.nn.memory import tune_malloc
 from treecaps.nn.tensors import ToTensor, to_tensors
+from treecaps.syntax.joined import JoinedTrees
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import apply_settings, get_preset
 from treecaps.training.train import train
@@ -50,7 +51,7 @@ def areas(
     assert isinstance(network, TreeCaps)
     program = WindowsAndBags.node_by_node(tree, model.vocabulary, network.config.depths)
     batch: WindowsAndBagsTensors[torch.Tensor] = to_tensors(program, network.vectors)
-    leaves, runs = hash_leaves(tree)
+    leaves, runs = hash_leaves(JoinedTrees([tree]))
     number = model.labels.index(label)
     with torch.no_grad():
         vectors = network.symbol_vectors(batch.windows.symbols)

@@ -4,7 +4,8 @@
 
 Writes programs of a data set to files of their own, then runs over their folder in turns, several
 times, each in a process of its own, imports and loading and all: ``treecaps classify`` with the
-engine in NumPy; the same with the one on PyTorch; and the bare parser, which reads and parses the
+engine in NumPy; the same without the loops that are compiled; the same with the engine on PyTorch;
+``treecaps index``, which embeds each function; and the bare parser, which reads and parses the
 files and does nothing with the trees. Each runs on one core and on two. One file is classified in
 the same way.
 """
@@ -33,8 +34,12 @@ from treecaps.models.bundled import DEFAULT
 from treecaps.syntax.languages import language_named
 from treecaps.syntax.program import Program
 
-SIDES = ("numpy", "torch", "bare")
+SIDES = ("numpy", "interpreted", "torch", "index", "bare")
 COMMAND = "from treecaps.cli.main import run; run()"
+INTERPRETED = """
+import treecaps.compiled
+treecaps.compiled.loops = None
+"""
 ON_PYTORCH = """
 import treecaps.models.trained as trained
 from treecaps.models.torch_engine import TorchEngine
@@ -129,13 +134,17 @@ def write_files(data: Path, most: int, folder: Path) -> dict[Path, str]:
 def measure(side: str, path: Path, model: str, cores: int) -> dict[str, Any]:
     """Return the seconds that one run took, and what it says they went into."""
     words = [sys.executable, __file__, "--data", "", "--bare", str(path), "--cores", str(cores)]
-    if side != "bare":
-        script = ON_PYTORCH + COMMAND if side == "torch" else COMMAND
-        words = [sys.executable, "-c", script, "classify", "--model", model, "--verbose"]
-        words += ["--workers", str(cores), str(path)]
-    begun = time.perf_counter()
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment())
-    seconds = time.perf_counter() - begun
+    script = {"interpreted": INTERPRETED, "torch": ON_PYTORCH}.get(side, "") + COMMAND
+    with tempfile.TemporaryDirectory() as temporary:
+        if side == "index":
+            words = [sys.executable, "-c", script, "index", "--out", f"{temporary}/index"]
+            words += ["--workers", str(cores), str(path)]
+        elif side != "bare":
+            words = [sys.executable, "-c", script, "classify", "--model", model, "--verbose"]
+            words += ["--workers", str(cores), str(path)]
+        begun = time.perf_counter()
+        done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment())
+        seconds = time.perf_counter() - begun
     if done.returncode > 1:  # 1: some programs could not be parsed
         raise SystemExit(done.stderr)
     last = done.stderr.splitlines()[-1] if done.stderr else ""

@@ -130,7 +130,13 @@ def parsed() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def folder() -> str:
     found = load("folder-atlas")
-    names = {"numpy": "engine in NumPy", "torch": "engine on PyTorch", "bare": "bare parser alone"}
+    names = {
+        "numpy": "engine in NumPy",
+        "interpreted": "the same, nothing compiled",
+        "torch": "engine on PyTorch",
+        "index": "`treecaps index`",
+        "bare": "bare parser alone",
+    }
     rows = []
     for side, name in names.items():
         speeds = found["files_per_second"][side]
@@ -143,6 +149,21 @@ def folder() -> str:
         rows.append([name, f"{speeds['1']:,.0f}", f"{speeds['2']:,.0f}", ratio, *shares])
     header = ("", "files/s, 1 core", "2 cores", "2 cores / 1")
     return table((*header, "parsing, of all processes", "features and network"), rows)
+
+
+def memory() -> str:
+    rows = [
+        [
+            f"{row['programs']:,}",
+            f"{row['nodes'] / 1e6:.1f} million",
+            f"{row['peak_mb']:,} MB",
+            f"{row['peak_mb_again']:,} MB",
+            f"{row['features_mb']:,} MB",
+        ]
+        for row in load("memory-problems")["trainings"]
+    ]
+    header = ("programs", "nodes", "peak memory", "when features are there", "features on disk")
+    return table(header, rows)
 
 
 def start() -> str:

@@ -305,6 +305,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "measures": measures,
     "folder": speeds.folder,
     "start": speeds.start,
+    "memory": speeds.memory,
     "published": published,
     "reconstruction": reconstruction,
     "explanations": explanations,

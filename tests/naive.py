@@ -222,9 +222,11 @@ def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tens
         y = convolve(layer, x, nodes)[:, 0]  # type: ignore[arg-type]
         x = x + y if config.residual and x.shape == y.shape else y
     y = convolve(network.primary, x, nodes)
-    gate = torch.ones(len(x), dtype=x.dtype)
+    gate = scale = torch.ones(len(x), dtype=x.dtype)
     if network.gate is not None:
         gate = torch.nn.functional.softplus(network.gate(y.flatten(1)))[:, 0]
+    if config.gate_capsules:
+        gate, scale = scale, gate
     if config.counts == "log":
         flat = y.flatten(1)
         equal = ((flat[:, None] - flat).abs().amax(2) < 1e-9).sum(1)
@@ -233,6 +235,7 @@ def naive_forward(network: TreeCaps, nodes: Nodes) -> tuple[Tensor, Tensor, Tens
     u = y.reshape(len(y), config.primary_size, -1).transpose(1, 2)
     if config.squash_primary:
         u = squash(u, config.squash)
+    u = u * scale[:, None, None]
     channels = u.shape[1]
     if config.pooling == "max":
         static = u.flatten(0, 1).amax(0, keepdim=True)

@@ -1,6 +1,8 @@
 import os
 import signal
+import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -11,7 +13,7 @@ from treecaps.data.parallel import Parsed, parse_in_chunks, parse_programs
 from treecaps.errors import Failure
 from treecaps.syntax.blind import blind
 from treecaps.syntax.frontends.tree_sitter import TreeSitterFrontend
-from treecaps.syntax.program import Program
+from treecaps.syntax.program import Program, ProgramFile
 from treecaps.syntax.tree import Tree
 from treecaps.workers import _AHEAD
 
@@ -73,7 +75,7 @@ def test_only_a_few_chunks_are_read_ahead(workers: int, monkeypatch: pytest.Monk
 
 
 def test_large_programs_make_small_chunks() -> None:
-    large = [Program("a;" * 100_000, "c", id=str(number)) for number in range(4)]
+    large = [Program("a;" * 200_000, "c", id=str(number)) for number in range(4)]
     sizes = [batch.num_rows for batch in parse_in_batches(large, "tree-sitter", False, {}, 1)]
     assert sizes == [1, 1, 1, 1]
 
@@ -83,6 +85,54 @@ def test_failures_pass_through_in_their_place() -> None:
     table = parse([*mixed, Failure("y", "record", "so")], 1)
     assert table.column("id").to_pylist() == ["x", "0", "1", "y"]
     assert table.column("failure").to_pylist() == ["why", None, None, "so"]
+
+
+def test_workers_read_files_as_they_are_read_here(tmp_path: Path) -> None:
+    places = [tmp_path / name for name in ("a.c", "gone.c", "b.py", "c.cobol", "d.c")]
+    for place, text in zip(places, ("int a;", "", "b = 1", "", "\0\1"), strict=True):
+        if place.name != "gone.c":
+            place.write_text(text)
+    files = [ProgramFile(place, place.name) for place in places]
+    found = list(parse_programs(files, "tree-sitter", workers=2))
+    here = [one.read() for one in files]
+    assert [one.code for one in found if isinstance(one, Failure)] == [
+        "unreadable",
+        "unknown-language",
+        "binary",
+    ]
+    assert found[1::2] + found[4:] == here[1::2] + here[4:]
+    assert [one.text for one in found if isinstance(one, Tree)] == [b"int a;", b"b = 1"]
+
+
+def test_large_files_make_small_chunks(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.c").write_text("a;" * 200_000)
+    files = [ProgramFile(tmp_path / f"{number}.c", str(number)) for number in range(3)]
+    sizes = parse_in_chunks(files, "tree-sitter", False, 1, lambda parsed: len(parsed.outcomes))
+    assert list(sizes) == [1, 1, 1]
+
+
+def test_a_file_that_takes_too_long_loses_only_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = TreeSitterFrontend.parse
+
+    def wait(frontend: TreeSitterFrontend, program: Program) -> Tree:
+        if program.id == "1":
+            time.sleep(60)
+        return honest(frontend, program)
+
+    monkeypatch.setattr(TreeSitterFrontend, "parse", wait)
+    monkeypatch.setattr(parallel, "time_limit", lambda text: 0.2)
+    monkeypatch.setattr(parallel, "_GRACE", 0.1)
+    for number in range(3):
+        (tmp_path / f"{number}.c").write_text("int a;")
+    files = [ProgramFile(tmp_path / f"{number}.c", str(number)) for number in range(3)]
+    first, late, last = parse_programs(files, "tree-sitter")
+    assert isinstance(late, Failure)
+    assert (late.id, late.code) == ("1", "timeout")
+    assert isinstance(first, Tree)
+    assert isinstance(last, Tree)
 
 
 def test_an_error_of_the_reader_reaches_the_caller() -> None:

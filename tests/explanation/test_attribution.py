@@ -18,6 +18,7 @@ from treecaps.inputs.bags import hash_leaves
 from treecaps.inputs.windows_and_bags import WindowsAndBags
 from treecaps.models.trained import TrainedModel, load
 from treecaps.models.treecaps import TreeCaps
+from treecaps.syntax.joined import JoinedTrees
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import apply_settings, get_preset
@@ -232,13 +233,13 @@ def test_tokens_have_their_part_by_routing(with_tokens: TrainedModel) -> None:
     routes = {route.capsule: route for route in found.routes}
     of_tokens = [route for capsule, route in routes.items() if capsule >= windows]
     assert of_tokens
-    leaves = set(hash_leaves(tree)[0].tolist())
+    leaves = set(hash_leaves(JoinedTrees([tree]))[0].tolist())
     assert all(node in leaves for route in of_tokens for node, _ in route.nodes)
 
 
 def test_features_share_with_their_leaves() -> None:
     tree = treecaps.parse_code("a + a\n", "python")
-    leaf, (single, pairs, triples) = hash_leaves(tree)
+    leaf, (single, pairs, triples) = hash_leaves(JoinedTrees([tree]))
     assert [tree.token(node) for node in leaf.tolist()] == ["a", "+", "a"]
     assert single[0] == single[2]
     due = {single[0]: 1.0, single[1]: 2.0, pairs[1]: 0.5, triples[0]: 0.3}

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from treecaps import parse_file
-from treecaps.cli.inputs import expand, read_input
+from treecaps.cli.inputs import expand, open_input
 from treecaps.cli.options import program_options
 from treecaps.cli.output import fail, say
 from treecaps.errors import Failure
@@ -25,7 +25,7 @@ def command(paths: tuple[str, ...], language: str | None, max_bytes: int) -> int
     from treecaps.data.parallel import parse_programs
 
     inputs = expand(paths, language)
-    programs = (read_input(path, failure, language, max_bytes) for path, failure in inputs)
+    programs = (open_input(path, failure, language, max_bytes) for path, failure in inputs)
     failed = False
     for (path, _), tree in zip(inputs, parse_programs(programs, "tree-sitter"), strict=True):
         if isinstance(tree, Failure):

@@ -16,6 +16,7 @@ from treecaps.inference.classify import Classification, classify
 from treecaps.inference.embed import Embedder
 from treecaps.models.bundled import DEFAULT, SIMILAR, bundled_names
 from treecaps.models.trained import load
+from treecaps.syntax.languages import LANGUAGES
 from treecaps.syntax.parse import parse_file
 from treecaps.syntax.program import Program
 
@@ -34,6 +35,38 @@ LOG = """2024-03-01 09:14:02 INFO  started on port 8080
 2024-03-01 09:15:31 ERROR connection to 10.0.0.7 lost after 3 tries
 2024-03-01 09:15:32 INFO  stopped
 """
+MAKEFILE = """CC = gcc
+OBJECTS = main.o list.o tree.o
+
+app: $(OBJECTS)
+\t$(CC) -o $@ $^
+
+%.o: %.c
+\t$(CC) -O2 -c $<
+
+.PHONY: clean
+clean:
+\trm -f app $(OBJECTS)
+"""
+NOTEBOOK = json.dumps(
+    {
+        "cells": [
+            {"cell_type": "markdown", "metadata": {}, "source": ["# Sales by month"]},
+            {
+                "cell_type": "code",
+                "execution_count": 1,
+                "metadata": {},
+                "outputs": [],
+                "source": ["import pandas as pd\n", "table = pd.read_csv('sales.csv')"],
+            },
+        ],
+        "metadata": {"language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    },
+    indent=1,
+)
+OTHERS = {"letter": LETTER, "log": LOG, "makefile": MAKEFILE, "notebook": NOTEBOOK, "nothing": ""}
 CLASSIFIERS = [name for name in bundled_names() if name != SIMILAR]
 
 
@@ -65,13 +98,21 @@ def neighbours() -> dict[str, Any]:
 
 @pytest.mark.parametrize("language", ["python", "c", "javascript", "kotlin", "rust", "go"])
 @pytest.mark.parametrize("text", [LETTER, LOG], ids=["letter", "log"])
-def test_other_texts_have_no_class(text: str, language: str) -> None:
+def test_other_texts_have_no_guess(text: str, language: str) -> None:
     (found,) = classify(DEFAULT, [Program(text, language)], workers=1)
     assert isinstance(found, Classification)
     assert (found.label, found.guess) == ("unknown", None)
     # Kotlin's parser makes one node of all that it does not understand.
     little = "there is too little code to tell"
     assert found.reason == (little if language == "kotlin" else f"most of it is not {language}")
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_what_is_no_program_has_no_class_in_any_language(text: str, language: str) -> None:
+    (found,) = classify(DEFAULT, [Program(text, language)], workers=1)
+    assert isinstance(found, Classification)
+    assert not found.known
 
 
 @pytest.mark.parametrize(

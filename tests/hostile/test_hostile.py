@@ -87,8 +87,9 @@ def test_commands_say_that_it_took_too_long(
     words = () if command == "parse" else ("--model", model)
     done = run_here(command, *words, folder)
     assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
+    line, *summary = done.stderr.splitlines()
     assert line.endswith("hostile.kt: error: took longer than 1 s to parse")
+    assert [text.rpartition(", ")[2] for text in summary] == ["1 failed"] * (command == "classify")
     assert len(done.stdout.splitlines()) == len(EXAMPLES[::4])
 
 

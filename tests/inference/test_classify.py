@@ -7,13 +7,21 @@ from pathlib import Path
 import pytest
 
 import treecaps
+import treecaps.inference.classify as module
 from tests.conftest import EXAMPLES
 from tests.inference.examples import LABELS, small_model
 from treecaps.data import parallel
 from treecaps.errors import Failure, UsageError
-from treecaps.inference.classify import Candidate, Classification, classify, classify_units
+from treecaps.inference.classify import (
+    Candidate,
+    Classification,
+    Part,
+    classify,
+    classify_units,
+)
 from treecaps.inference.units import CodeUnit
 from treecaps.models.calibration import Calibration
+from treecaps.syntax.functions import find_functions
 from treecaps.syntax.program import Program
 
 
@@ -56,6 +64,44 @@ def test_probabilities_are_the_models() -> None:
     expected = sorted(model.probabilities(inputs)[0].tolist(), reverse=True)
     assert [candidate.probability for candidate in result.top] == pytest.approx(expected)
     assert sum(expected) == pytest.approx(1)
+
+
+def test_functions_of_other_classes_are_named_where_the_class_is_doubtful(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clear = 0.26  # this model is never sure
+    monkeypatch.setattr(module, "_CLEAR", clear)
+    model = replace(small_model(), calibration=Calibration(threshold=0.0))
+    named = 0
+    for path in EXAMPLES[::3]:
+        tree = treecaps.parse_file(path)
+        (whole,) = classify_units(model, [CodeUnit("program", tree)])
+        assert 0.005 <= whole.probability < 0.98
+        best: dict[str, Part] = {}
+        for one in find_functions(tree):
+            (found,) = classify_units(model, [CodeUnit("f", one.tree, one.name, one.line)])
+            part = Part(one.name, one.line, found.label, round(found.probability, 4))
+            before = best.get(part.label)
+            if found.probability >= clear and (
+                before is None or part.probability > before.probability
+            ):
+                best[part.label] = part
+        best.pop(whole.label, None)
+        parts = [part._replace(probability=round(part.probability, 4)) for part in whole.parts]
+        assert parts == sorted(best.values(), key=lambda part: part.line)
+        named += len(best)
+    assert named > 5
+
+
+def test_functions_are_not_looked_at_where_the_class_is_certain_or_hopeless() -> None:
+    tree = treecaps.parse_file(EXAMPLES[0])
+    certain = replace(small_model(), calibration=Calibration(1e-3, 0.0))
+    hopeless = replace(small_model(), calibration=Calibration(0.01, 0.0, none=1.0))
+    for model, probability in ((certain, 1.0), (hopeless, 0.0)):
+        (found,) = classify_units(model, [CodeUnit("program", tree)])
+        assert found.probability == pytest.approx(probability, abs=0.02)
+        assert found.parts == ()
+        assert "parts" not in found.to_dict()
 
 
 def test_bad_programs_are_results_in_their_place(

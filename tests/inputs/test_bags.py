@@ -11,6 +11,7 @@ from tests.conftest import EXAMPLES
 from treecaps.inputs.bags import Bags, Feature, hash_leaves
 from treecaps.inputs.base import InputDropout
 from treecaps.syntax.blind import blind
+from treecaps.syntax.joined import JoinedTrees
 from treecaps.syntax.names import is_name
 from treecaps.syntax.parse import parse_file
 from treecaps.syntax.program import Program
@@ -43,7 +44,7 @@ def test_leaves_are_counted_one_by_one_and_up_to_three_together() -> None:
         words = words_of(tree)
         expected: Counter[tuple[str, ...]] = Counter()
         named: dict[int, tuple[str, ...]] = {}
-        for length, hashes in enumerate(hash_leaves(tree)[1], 1):
+        for length, hashes in enumerate(hash_leaves(JoinedTrees([tree]))[1], 1):
             runs = [tuple(words[begin : begin + length]) for begin in range(len(hashes))]
             assert len(runs) == len(words) - length + 1
             named.update(zip(hashes.tolist(), runs, strict=True))
@@ -53,9 +54,11 @@ def test_leaves_are_counted_one_by_one_and_up_to_three_together() -> None:
 
 def test_which_leaf_comes_first_matters() -> None:
     codes = ("a--;", "--a;")
-    one, other = (hash_leaves(treecaps.parse_code(code, "c"))[1] for code in codes)
+    one, other = (hash_leaves(JoinedTrees([treecaps.parse_code(code, "c")]))[1] for code in codes)
     assert all(mine[0] != yours[0] for mine, yours in zip(one[1:], other[1:], strict=True))
-    assert [run.tolist() for run in hash_leaves(treecaps.parse_code("", "c"))[1]] == [[], [], []]
+    assert [
+        run.tolist() for run in hash_leaves(JoinedTrees([treecaps.parse_code("", "c")]))[1]
+    ] == [[], [], []]
 
 
 def test_renaming_leaves_the_words_of_what_says_nothing() -> None:
@@ -63,7 +66,8 @@ def test_renaming_leaves_the_words_of_what_says_nothing() -> None:
     renamed = "def g7(y9):\n    return y9 + g7(y9)\n"
     blinded = blind(Program(code, "python")).text
     one, *others = (
-        hash_leaves(treecaps.parse_code(text, "python"))[1] for text in (code, renamed, blinded)
+        hash_leaves(JoinedTrees([treecaps.parse_code(text, "python")]))[1]
+        for text in (code, renamed, blinded)
     )
     for other in others:
         assert all(np.array_equal(mine, theirs) for mine, theirs in zip(one, other, strict=True))

@@ -1,3 +1,4 @@
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -6,6 +7,7 @@ from tests.trees import random_trees
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.inputs.symbols import SymbolTable
 from treecaps.inputs.windows import Windows
+from treecaps.syntax.joined import JoinedTrees
 from treecaps.syntax.names import is_name
 from treecaps.syntax.parse import parse_code, parse_file
 from treecaps.syntax.subtokens import split_token
@@ -40,7 +42,8 @@ def test_symbols_of_real_programs() -> None:
 
 def assert_shown(trees: list[Tree], vocabulary: Vocabulary) -> None:
     table = SymbolTable(vocabulary)
-    numbers = [table.encode(tree) for tree in trees]
+    joined = JoinedTrees(trees)
+    numbers = np.split(table.encode(joined), joined.firsts[1:])
     symbols = table.symbols()
     for tree, found in zip(trees, numbers, strict=True):
         shown = [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import treecaps.inputs.windows as module
+import treecaps.syntax.joined as module
 from tests.conftest import EXAMPLES
 from tests.trees import random_trees
 from treecaps.data.vocabulary import Vocabulary

@@ -22,6 +22,7 @@ from treecaps.inputs.windows_and_bags import WindowsAndBags
 from treecaps.models.treecaps import Capsules, TreeCaps
 from treecaps.models.treecaps_config import TreeCapsConfig
 from treecaps.nn import routing_engine
+from treecaps.syntax.joined import JoinedTrees
 from treecaps.syntax.parse import parse_file
 from treecaps.syntax.tree import Tree
 from treecaps.training.presets import get_preset
@@ -76,6 +77,10 @@ VARIANTS = {
         token_channels=5,
         token_features=500,
         secondary=4,
+    ),
+    "gated capsules": replace(SMALL, gated=True, gate_capsules=True, counts="log"),
+    "gated capsules per channel": replace(
+        SMALL, gated=True, gate_capsules=True, per_channel=True, hidden=(5,)
     ),
     "log counts": replace(SMALL, counts="log", gated=True, per_channel=True, hidden=(5,)),
 }
@@ -389,7 +394,9 @@ def test_tokens_of_few_programs_are_not_known() -> None:
     network = TreeCaps(replace(config, token_features=100_000), len(vocabulary), CLASSES)
     network.fit_features(network.read_trees(config, trees, vocabulary))
     programs = Counter(
-        feature for tree in trees for feature in {*np.concatenate(hash_leaves(tree)[1]).tolist()}
+        feature
+        for tree in trees
+        for feature in {*np.concatenate(hash_leaves(JoinedTrees([tree]))[1]).tolist()}
     )
     expected = sorted(feature for feature, count in programs.items() if count >= 6)
     assert network.tokens is not None

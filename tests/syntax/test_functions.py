@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import EXAMPLES
+from treecaps.syntax import functions
 from treecaps.syntax.functions import find_functions
 from treecaps.syntax.parse import parse_code, parse_file
 
@@ -56,3 +57,24 @@ def test_a_function_is_a_tree_of_its_own(path: Path) -> None:
 def test_what_has_no_functions_has_none() -> None:
     assert find_functions(parse_code("x = 1", "python")) == []
     assert find_functions(parse_code("", "c")) == []
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_they_are_the_outermost_nodes_of_such_kinds(path: Path) -> None:
+    tree = parse_file(path)
+    kinds, parent = tree.kind_names(), tree.parent.tolist()
+
+    def is_function(node: int) -> bool:
+        if kinds[node] in functions._ANONYMOUS:
+            return kinds[parent[node]] in functions._HOLDERS
+        return kinds[node] in functions._FUNCTIONS
+
+    def above(node: int) -> list[int]:
+        return [] if parent[node] < 0 else [parent[node], *above(parent[node])]
+
+    expected = [
+        node
+        for node in range(len(tree))
+        if is_function(node) and tree.child_count[node] and not any(map(is_function, above(node)))
+    ]
+    assert [function.node for function in find_functions(tree)] == expected

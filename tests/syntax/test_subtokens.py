@@ -2,10 +2,17 @@ import pytest
 
 from tests.conftest import EXAMPLES
 from treecaps.syntax.blind import blind
+from treecaps.syntax.joined import JoinedTrees
 from treecaps.syntax.names import is_name
 from treecaps.syntax.parse import parse_code, parse_file
 from treecaps.syntax.program import Program
-from treecaps.syntax.subtokens import MOST, UNKNOWN, leaf_texts, split_token
+from treecaps.syntax.subtokens import MOST, UNKNOWN, split_token
+from treecaps.syntax.tree import Tree
+
+
+def names_in(tree: Tree) -> set[bytes]:
+    said = JoinedTrees([tree]).leaf_texts
+    return {text for name, text in zip(said.names, said.texts, strict=True) if name}
 
 
 @pytest.mark.parametrize(
@@ -43,29 +50,20 @@ def test_only_the_beginning_of_a_long_text_counts() -> None:
     assert len(split_token(b"a" * 1000)[0]) < 100
 
 
-def test_leaves_whose_kind_is_no_text() -> None:
-    tree = parse_code("def add(a, b):\n    return a + 1\n", "python")
-    found = [(name, text) for _, name, text in zip(*leaf_texts(tree), strict=True)]
-    names = [(True, b"add"), (True, b"a"), (True, b"b"), (True, b"a")]
-    assert found == [*names, (False, b"1")]
-
-
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_no_name_of_a_blind_program_says_anything(path: object) -> None:
     tree = parse_file(str(path))
     program = blind(Program(tree.text, tree.language))
     blinded = parse_code(program.text, tree.language)
-    words = [text for _, name, text in zip(*leaf_texts(blinded), strict=True) if name]
+    words = names_in(blinded)
     assert words
     said = {text for text in words if split_token(text, name=True) != (UNKNOWN,)}
     # What stays are words of the language that its grammar takes for names.
-    assert said <= {text for _, name, text in zip(*leaf_texts(tree), strict=True) if name}
+    assert said <= names_in(tree)
     assert len(said) <= 4
 
 
 def test_pythons_own_trees_have_names() -> None:
     tree = parse_code("total = total + 1", "python", frontend="ast")
-    assert [(name, text) for _, name, text in zip(*leaf_texts(tree), strict=True)].count(
-        (True, b"total")
-    ) == 2
+    assert b"total" in names_in(tree)
     assert is_name("Load")

@@ -15,6 +15,7 @@ from treecaps.syntax.parse import parse_code
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import Classification
+from treecaps.tasks.calibrate import find_threshold
 from treecaps.tasks.examples import BACKGROUND
 from treecaps.training.background import cut_fragment, functions, make_background
 from treecaps.training.prepare import prepare
@@ -177,6 +178,34 @@ def test_a_model_learns_to_call_background_unknown() -> None:
     assert max(answer.probability for answer in answers) < 0.5
     known = [classify_tree(model, tree).known for tree in example_trees()]
     assert np.mean(known) > 0.9
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_the_threshold_is_that_of_programs_as_they_are(beside: bool) -> None:
+    trees, labels = example_trees(), example_labels()
+    preset = small("nodes=kinds+tokens", "rename_probability=0.5", "epochs=3")
+    background = apps() if beside else None
+    model = train(
+        trees,
+        labels,
+        val=(trees, labels),
+        background=background,
+        val_background=background,
+        preset=preset,
+    )
+    number = np.array([model.labels.index(label) for label in labels if label])
+    plain = model.scores(model.read_trees(trees))
+    others = None
+    if beside:
+        pieces = [
+            parse_code(one.text, one.language)
+            for one in (cut_fragment(Program(text, "python")) for text in APPS)
+        ]
+        every_piece = [*apps(), *functions(every(apps())), *pieces]
+        others = model.scores(model.read_trees(every_piece))
+    assert model.calibration.threshold == pytest.approx(
+        find_threshold(plain, number, others), abs=1e-5
+    )
 
 
 def test_background_is_for_classes_and_for_models_that_learn_step_by_step() -> None:

@@ -3,13 +3,14 @@
 import os
 import sys
 import time
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from treecaps.cli.inputs import expand, read_input
+from treecaps.cli.inputs import expand, open_input
 from treecaps.cli.options import json_option, model_option, program_options, workers_option
 from treecaps.cli.output import fail, is_terminal, note, progress, say, say_json
 from treecaps.errors import Failure
@@ -47,11 +48,13 @@ def command(
     """Tell which classes programs belong to.
 
     FILE may be a file, a folder (all programs below it) or - for standard input, which needs
-    --language. Each prints a line: the class with its probability, then the next best.
+    --language. Each prints a line: the class with its probability, then others of 5 % or more. At
+    the end it is said how many have a class.
 
     A program in which no class is present enough (its length is below the model's threshold) is
-    unknown, and the best guess stands beside. Of a line or two, and of texts that are no programs,
-    nothing is guessed. Probabilities are of being right, without background if of any class.
+    unknown; a guess of 5 % or more stands beside. Of a line or two, and of texts that are no
+    programs, nothing is guessed. Probabilities are of being right, without background if of any
+    class.
     """
     inputs = expand(paths, language)
     begun = time.perf_counter()
@@ -65,9 +68,9 @@ def command(
     tune_malloc()
     model = load(folder)
     times = {"imports": imported - begun, "loading": time.perf_counter() - imported}
-    programs = (read_input(path, failure, language, max_bytes) for path, failure in inputs)
+    programs = (open_input(path, failure, language, max_bytes) for path, failure in inputs)
     workers = workers or min(len(inputs), os.cpu_count() or 1)
-    failed = 0
+    counts: Counter[str] = Counter()
     done = {path: number / len(inputs) for number, (path, _) in enumerate(inputs)}
     with (
         progress("classifying") as advance,
@@ -78,21 +81,30 @@ def command(
         for result in results:
             if not is_terminal(sys.stdout):
                 advance(done[result.id], result.id)
-            if isinstance(result, Failure):
-                failed += 1
-                if as_json:
-                    error = {"code": result.code, "message": result.message}
-                    say_json({"id": result.id, "error": error})
-                else:
-                    fail(result.id, result.message, result.arguments)
-            elif as_json:
-                say_json(result.to_dict())
-            else:
-                say(f"{_place(result)}: {_describe(result)}")
+            counts[_tell(result, as_json)] += 1
+    if counts.total() > 1 and not as_json:
+        others = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("unknown", "failed"))
+        note(f"{counts['named']:,} of {counts.total():,} named, {others}")
     if verbose:
         parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items())
         note(f"treecaps: {len(inputs):,} inputs: {parts}")
-    return 1 if failed else 0
+    return 1 if counts["failed"] else 0
+
+
+def _tell(result: "Classification | Failure", as_json: bool) -> str:
+    """Print an answer, and return what it is: named, unknown or failed."""
+    if isinstance(result, Failure):
+        if as_json:
+            error = {"code": result.code, "message": result.message}
+            say_json({"id": result.id, "error": error})
+        else:
+            fail(result.id, result.message, result.arguments)
+        return "failed"
+    if as_json:
+        say_json(result.to_dict())
+    else:
+        say(f"{_place(result)}: {_describe(result)}")
+    return "named" if result.known else "unknown"
 
 
 def _place(result: "Classification") -> str:
@@ -103,9 +115,17 @@ def _place(result: "Classification") -> str:
 def _describe(result: "Classification") -> str:
     if result.reason:
         return result.verdict
+    from treecaps.inference.classify import LIKELY
+
     first, *others = (f"{one.label} {one.probability:.0%}" for one in result.top)
     if result.title:
         first = f"{result.guess} ({result.title}) {result.probability:.0%}"
     if not result.known:
-        first = f"{result.label}, perhaps {first} (length {result.length:.2f})"
-    return "; then ".join(filter(None, (first, ", ".join(others))))
+        likely = result.probability >= LIKELY
+        first = f"{result.label}, perhaps {first}" if likely else result.label
+    others = [
+        text for text, one in zip(others, result.top[1:], strict=True) if one.probability >= LIKELY
+    ]
+    told = "; then ".join(filter(None, (first, ", ".join(others))))
+    parts = ", ".join(f"{part.label} in line {part.line}" for part in result.parts)
+    return "; also ".join(filter(None, (told, parts)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from treecaps.cli.inputs import expand, read_input
+from treecaps.cli.inputs import expand, open_input
 from treecaps.cli.options import embedding_model_option, program_options, workers_option
 from treecaps.cli.output import fail, is_terminal, note, progress
 from treecaps.errors import Failure, UsageError
@@ -69,7 +69,7 @@ def command(
     set_num_threads(1)  # the other cores parse
     tune_malloc()
     embedder = Embedder(folder)
-    programs = (read_input(path, failure, language, max_bytes) for path, failure in inputs)
+    programs = (open_input(path, failure, language, max_bytes) for path, failure in inputs)
     workers = workers or min(len(inputs), os.cpu_count() or 1)
     done = {path: number / len(inputs) for number, (path, _) in enumerate(inputs)}
     failed = made = 0

@@ -66,7 +66,7 @@ def command(
     set_num_threads(1)
     if Path(path).is_dir():
         raise UsageError(f"explain takes one program, and {path} is a folder")
-    program = read_input(path, None, language, max_bytes)
+    program = read_input(path, language, max_bytes)
     if isinstance(program, Failure):
         raise DataError(f"{path}: {program.message}", arguments=program.arguments)
     found = explain(load(folder), program, label=label, method=method, dimensions=perturb)

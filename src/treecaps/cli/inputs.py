@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from treecaps.cli.output import fail, note_passed_over, progress
 from treecaps.errors import Failure, ProgramError, UsageError
-from treecaps.syntax.program import Program
+from treecaps.syntax.program import Item, Program, ProgramFile
 from treecaps.syntax.sources import list_sources
 
 if TYPE_CHECKING:
@@ -43,27 +43,31 @@ def _expand(paths: tuple[str, ...], everything: bool) -> Iterator[Input]:
             yield path, Failure(path, "unreadable", "holds no programs in a known language")
 
 
-def read_input(
-    path: str, failure: Failure | None, language: str | None, max_bytes: int
-) -> Program | Failure:
-    """Read one of the inputs that ``expand`` returned."""
+def open_input(path: str, failure: Failure | None, language: str | None, max_bytes: int) -> Item:
+    """Return one of the inputs that ``expand`` returned; files are read by who parses them."""
+    if failure:
+        return replace(failure, id=path)
+    if path != "-":
+        return ProgramFile(Path(path), path, language, max_bytes)
     try:
-        if failure:
-            return replace(failure, id=path)
-        if path == "-":
-            return Program.read_stdin(language, max_bytes=max_bytes).replace(id=path)
-        return Program.read(Path(path), language, id=path, max_bytes=max_bytes)
+        return Program.read_stdin(language, max_bytes=max_bytes).replace(id=path)
     except ProgramError as error:
         return Failure(path, error.code, str(error))
+
+
+def read_input(path: str, language: str | None, max_bytes: int) -> Program | Failure:
+    """Read one file, or standard input."""
+    found = open_input(path, None, language, max_bytes)
+    return found.read() if isinstance(found, ProgramFile) else found
 
 
 def read_query(path: str, language: str | None, max_bytes: int) -> Program | Failure:
     """Read what is searched for; the language of standard input is guessed unless it is named."""
     if path != "-" or language:
-        return read_input(path, None, language, max_bytes)
+        return read_input(path, language, max_bytes)
     from treecaps.syntax.guess import guess_language
 
-    program = read_input(path, None, "c", max_bytes)
+    program = read_input(path, "c", max_bytes)
     if isinstance(program, Failure):
         return program
     return program.replace(language=guess_language(program.text))

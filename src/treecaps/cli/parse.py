@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from treecaps.cli.inputs import expand, read_input
+from treecaps.cli.inputs import expand, open_input
 from treecaps.cli.options import json_option, parser_options
 from treecaps.cli.output import (
     fail,
@@ -62,7 +62,7 @@ def command(
     inputs = expand(paths, language)
     if svg and len(inputs) != 1:
         raise UsageError(f"--svg draws one file, not {len(inputs)}")
-    programs = (read_input(path, failure, language, max_bytes) for path, failure in inputs)
+    programs = (open_input(path, failure, language, max_bytes) for path, failure in inputs)
     results = parse_programs(
         programs, frontend, comments=comments, workers=min(len(inputs), os.cpu_count() or 1)
     )

@@ -1,6 +1,7 @@
 """Parsing many programs in several processes, in order and in bounded memory."""
 
 import gc
+import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
@@ -15,13 +16,13 @@ from treecaps.errors import Failure, ProgramError
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.frontends.base import Frontend, describe_timeout, time_limit
 from treecaps.syntax.languages import LANGUAGES, register
-from treecaps.syntax.program import Program
+from treecaps.syntax.program import Item, Program, ProgramFile
 from treecaps.syntax.tree import Tree
 from treecaps.workers import NO_ITEM, Timer, WorkerLostError, WorkerPool
 
 _Result = TypeVar("_Result")
 
-Chunk = list[Program | Failure]
+Chunk = list[Item]
 Outcome = tuple[Program, Tree] | Failure
 """What was parsed and its tree, or what is wrong with it."""
 Change = Callable[[Program], Program]
@@ -39,13 +40,13 @@ Finish = Callable[[Parsed], _Result]
 """What a worker makes of some programs that it has parsed; it is called in the worker."""
 
 _CHUNK_PROGRAMS = 128
-_CHUNK_BYTES = 1 << 17
+_CHUNK_BYTES = 1 << 18
 _GRACE = 1.0
 """How many seconds later than its time limit a parser is ended together with its worker."""
 
 
 def parse_in_chunks(
-    programs: Iterable[Program | Failure],
+    programs: Iterable[Item],
     frontend: str,
     comments: bool,
     workers: int,
@@ -86,7 +87,7 @@ def parse_in_chunks(
 
 
 def parse_programs(
-    programs: Iterable[Program | Failure],
+    programs: Iterable[Item],
     frontend: str,
     *,
     comments: bool = False,
@@ -125,12 +126,14 @@ def _finish(
                 continue
             before, program, after = chunk[: lost.item], chunk[lost.item], chunk[lost.item + 1 :]
             failure = None
+            if isinstance(program, ProgramFile):
+                program = program.read()
             if lost.timed_out and isinstance(program, Program):
                 failure = Failure(program.id, "timeout", describe_timeout(program.text))
             elif len(chunk) == 1:
                 failure = Failure(program.id, "crash", "the parser crashed on it")
             # What else than the program ended the worker does not end the next one too.
-            again = [after, [failure or program], before]
+            again: list[Chunk] = [after, [failure or program], before]
             parts += [(part, pool.submit(part)) for part in again if part]
 
 
@@ -143,7 +146,12 @@ def _halve(chunk: Chunk) -> list[Chunk]:
     return [chunk[:middle], chunk[middle:]]
 
 
-def _size(program: Program | Failure) -> int:
+def _size(program: Item) -> int:
+    if isinstance(program, ProgramFile):
+        try:
+            return min(os.stat(program.path).st_size, program.max_bytes)
+        except OSError:
+            return 0
     return len(program.text) if isinstance(program, Program) else 0
 
 
@@ -156,7 +164,8 @@ def _parse_chunk(
 ) -> _Result:
     outcomes: list[Outcome] = []
     begun = time.perf_counter()
-    for number, program in enumerate(chunk):
+    for number, item in enumerate(chunk):
+        program = _read(item, timer)
         if isinstance(program, Program):
             # Parsers that can keep to the limit by themselves do; the timer ends the others.
             timer.start(time_limit(program.text) + _GRACE, number)
@@ -169,3 +178,10 @@ def _parse_chunk(
             outcomes.append(program)
     timer.pause()
     return finish(Parsed(outcomes, time.perf_counter() - begun))
+
+
+def _read(item: Item, timer: Timer) -> Program | Failure:
+    if not isinstance(item, ProgramFile):
+        return item
+    timer.pause()  # a slow disk is not the fault of the program before
+    return item.read()

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treecaps.errors import DataError
-from treecaps.syntax.subtokens import UNKNOWN, leaf_texts, split_token
+from treecaps.syntax.joined import JoinedTrees
+from treecaps.syntax.subtokens import UNKNOWN, split_token
 from treecaps.syntax.tree import Ints, Tree
 
 _LEAST_PROGRAMS = 2
@@ -33,8 +34,8 @@ class Counts(NamedTuple):
             _, numbers = used.setdefault(id(tree.kinds), (tree.kinds, set()))
             numbers.update(np.unique(tree.kind).tolist())
             if words:
-                _, names, texts = leaf_texts(tree)
-                programs.update(set(chain.from_iterable(map(_split, names, texts))))
+                said = JoinedTrees([tree]).leaf_texts
+                programs.update(set(chain.from_iterable(map(_split, said.names, said.texts))))
         return cls({names[number] for names, found in used.values() for number in found}, programs)
 
 
@@ -113,15 +114,19 @@ class Vocabulary:
 
     def encode(self, tree: Tree) -> Ints:
         """Return the number of each node's kind."""
+        return self.number_kinds(tree.kinds)[tree.kind]
+
+    def number_kinds(self, kinds: tuple[str, ...]) -> Ints:
+        """Return the number of each kind of a table."""
         # Trees of one grammar share one table of kinds: look its names up once. The table is
         # kept beside its numbers, so that no other can come to have its identity.
-        names, numbers = self._tables.get(id(tree.kinds), (None, None))
-        if names is not tree.kinds or numbers is None:
+        names, numbers = self._tables.get(id(kinds), (None, None))
+        if names is not kinds or numbers is None:
             if len(self._tables) > 100:
                 self._tables.clear()
-            numbers = np.array([self.number(kind) for kind in tree.kinds], np.int32)
-            self._tables[id(tree.kinds)] = (tree.kinds, numbers)
-        return numbers[tree.kind]
+            numbers = np.array([self.number(kind) for kind in kinds], np.int32)
+            self._tables[id(kinds)] = (kinds, numbers)
+        return numbers
 
     def encode_token(self, token: bytes, *, name: bool) -> tuple[int, ...]:
         """Return the numbers of the sub-tokens of a leaf's text."""

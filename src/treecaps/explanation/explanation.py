@@ -18,6 +18,7 @@ from treecaps.inputs.distinct import Longs
 from treecaps.inputs.windows_and_bags import WindowsAndBags
 from treecaps.models.light.tracing import find_routes
 from treecaps.models.trained import ModelLike, TrainedModel, as_model
+from treecaps.syntax.joined import JoinedTrees
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import check_answers
@@ -216,7 +217,7 @@ def _routes(model: TrainedModel, tree: Tree, number: int) -> tuple[Route, ...]:
 
 def _first_leaves(tree: Tree, features: Longs) -> Longs:
     """Return ``[F]``, the leaf where each token feature first occurs."""
-    every, runs = hash_leaves(tree)
+    every, runs = hash_leaves(JoinedTrees([tree]))
     hashes = np.concatenate(runs)
     leaves = np.concatenate([every[: len(run)] for run in runs])
     order = np.argsort(hashes, kind="stable")

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from treecaps.inputs.bags import hash_leaves
 from treecaps.inputs.distinct import Longs
+from treecaps.syntax.joined import JoinedTrees
 from treecaps.syntax.tree import Tree
 
 Contributions = NDArray[np.float64]
@@ -22,7 +23,7 @@ def to_leaves(tree: Tree, features: Longs, values: Contributions) -> Contributio
         ``[n]``, to each occurrence as much, and to all leaves of a run.
     """
     found = np.zeros(len(tree))
-    leaves, runs = hash_leaves(tree)
+    leaves, runs = hash_leaves(JoinedTrees([tree]))
     for length, hashes in enumerate(runs, 1):
         place = np.searchsorted(features, hashes)
         there = np.append(features, 0)[place] == hashes

@@ -1,7 +1,7 @@
 """Classes of programs, as a trained model sees them."""
 
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,13 +14,23 @@ from treecaps.inference.units import CodeUnit
 from treecaps.inputs.base import Input
 from treecaps.models.calibration import UNKNOWN
 from treecaps.models.trained import ModelLike, TrainedModel, as_model
-from treecaps.syntax.program import Program
+from treecaps.syntax.functions import find_functions
+from treecaps.syntax.program import Item
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import check_answers
 from treecaps.text import html_table, short_repr
 
 _BROKEN = 0.5
 """If a larger share of a text is in error, it is no program."""
+_DOUBTFUL = (0.005, 0.98)
+"""If the guess of a program is so probable, perhaps its functions are of several classes. Where it
+is less probable than that, the program is nearly always ordinary code."""
+_CLEAR = 0.9
+"""How probable the class of a function must be to be named beside that of its program."""
+
+
+LIKELY = 0.05
+"""A class that is less probable is not worth a word to people, unless it is the answer."""
 
 
 class Candidate(NamedTuple):
@@ -29,6 +39,15 @@ class Candidate(NamedTuple):
     label: str
     probability: float
     length: float
+
+
+class Part(NamedTuple):
+    """A function that is of another class than its program."""
+
+    function: str
+    line: int
+    label: str
+    probability: float
 
 
 @dataclass(frozen=True)
@@ -52,6 +71,8 @@ class Classification:
         line: The line where that begins, from 1.
         reason: Why nothing can be told, as ``find_reason`` says it; ``None`` otherwise.
         title: What the guess is in words, if the model tells more than its name.
+        parts: For a whole program whose guess is doubtful: functions of other classes, the most
+            probable one of each class, in order.
     """
 
     id: str
@@ -65,13 +86,15 @@ class Classification:
     line: int | None = None
     reason: str | None = None
     title: str | None = None
+    parts: tuple[Part, ...] = ()
 
     @property
     def verdict(self) -> str:
-        """The answer in words: the class, or unknown and why, or unknown and the best guess."""
+        """The answer in words: the class, or unknown and why, or unknown and a likely guess."""
         if self.known:
             return self.label
-        return f"{self.label}, {self.reason or f'perhaps {self.guess}'}"
+        guess = f"perhaps {self.guess}" if self.probability >= LIKELY else None
+        return ", ".join(filter(None, (self.label, self.reason or guess)))
 
     def __repr__(self) -> str:
         where = {} if self.function is None else {"function": self.function}
@@ -90,8 +113,9 @@ class Classification:
         values = {**vars(self), "top": [candidate._asdict() for candidate in self.top]}
         if self.function is None:
             del values["function"], values["line"]
-        for name in ("reason", "title"):
-            if values[name] is None:
+        values["parts"] = [part._asdict() for part in self.parts]
+        for name in ("reason", "title", "parts"):
+            if not values[name]:
                 del values[name]
         return values
 
@@ -114,7 +138,7 @@ def find_reason(model: TrainedModel, tree: Tree) -> str | None:
 
 def classify(
     model: ModelLike,
-    programs: Iterable[Program | Failure | str | Path],
+    programs: Iterable[Item | str | Path],
     *,
     top: int = 3,
     functions: bool = False,
@@ -150,6 +174,43 @@ def classify_units(
     model: TrainedModel, units: Sequence[CodeUnit], top: int = 3
 ) -> list[Classification]:
     """Tell the classes of programs that are parsed, or of functions, all in one go."""
+    answers = _answer(model, units, top)
+    low, high = _DOUBTFUL
+    doubtful = [
+        place
+        for place, (unit, answer) in enumerate(zip(units, answers, strict=True))
+        if unit.function is None and low <= answer.probability < high
+    ]
+    if doubtful:
+        found = _find_parts(model, [units[place] for place in doubtful])
+        for place, parts in zip(doubtful, found, strict=True):
+            others = tuple(part for part in parts if part.label != answers[place].label)
+            answers[place] = replace(answers[place], parts=others)
+    return answers
+
+
+def _find_parts(model: TrainedModel, units: Sequence[CodeUnit]) -> list[list[Part]]:
+    """Return for each program its functions that have a class, the most probable of each class."""
+    functions = [
+        CodeUnit(str(number), one.tree, one.name, one.line)
+        for number, unit in enumerate(units)
+        for one in find_functions(unit.tree)
+    ]
+    best: list[dict[str, Part]] = [{} for _ in units]
+    for unit, answer in zip(functions, _answer(model, functions, 1), strict=True):
+        clear = answer.known and answer.probability >= _CLEAR
+        if clear and unit.function is not None and unit.line is not None:
+            part = Part(unit.function, unit.line, answer.label, answer.probability)
+            of_class = best[int(unit.id)]
+            of_class[part.label] = max(
+                part, of_class.get(part.label, part), key=lambda one: one.probability
+            )
+    return [sorted(found.values(), key=lambda part: part.line) for found in best]
+
+
+def _answer(model: TrainedModel, units: Sequence[CodeUnit], top: int) -> list[Classification]:
+    if not units:
+        return []
     found = _predict(model, model.read_trees([unit.tree for unit in units]), top)
     return [_classification(model, *one) for one in zip(units, found, strict=True)]
 

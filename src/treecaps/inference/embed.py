@@ -13,7 +13,7 @@ from treecaps.inference.stream import stream
 from treecaps.inference.units import CodeUnit
 from treecaps.models.bundled import SIMILAR
 from treecaps.models.trained import ModelLike, as_model
-from treecaps.syntax.program import Program
+from treecaps.syntax.program import Item
 from treecaps.syntax.tree import Tree
 from treecaps.text import short_repr
 
@@ -61,7 +61,7 @@ class Embedder:
 
     def embed(
         self,
-        programs: Iterable[Program | Failure | str | Path],
+        programs: Iterable[Item | str | Path],
         *,
         functions: bool = False,
         workers: int | None = None,

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from treecaps.data.parallel import Parsed, parse_in_chunks
-from treecaps.errors import Failure, ProgramError, UsageError
+from treecaps.errors import Failure, UsageError
 from treecaps.inference.units import CodeUnit, units_of
 from treecaps.models.engine import set_num_threads
 from treecaps.models.trained import TrainedModel
-from treecaps.syntax.program import Program
+from treecaps.syntax.program import Item, Program, ProgramFile
 
 _Found = TypeVar("_Found")
 
@@ -23,7 +23,7 @@ Answer = Callable[[list[CodeUnit]], Iterable[_Found]]
 
 def stream(
     model: TrainedModel,
-    programs: Iterable[Program | Failure | str | Path],
+    programs: Iterable[Item | str | Path],
     answer: Answer[_Found],
     *,
     functions: bool = False,
@@ -42,12 +42,12 @@ def stream(
         workers: How many processes there are; as many as there are cores by default.
         times: Is told the seconds spent so far on ``parsing`` and ``network``, by all processes.
     """
-    if isinstance(programs, str | bytes | Path | Program | Failure):
+    if isinstance(programs, str | bytes | Path | Program | ProgramFile | Failure):
         raise UsageError("many programs are taken; give a list, even for one: [program]")
     finish = partial(_finish, answer, functions)
     parse = partial(
         parse_in_chunks,
-        map(_read, programs),
+        map(_item, programs),
         model.frontend,
         model.comments,
         workers or os.cpu_count() or 1,
@@ -98,10 +98,5 @@ def _flatten(
             yield from found
 
 
-def _read(item: Program | Failure | str | Path) -> Program | Failure:
-    if isinstance(item, Program | Failure):
-        return item
-    try:
-        return Program.read(item)
-    except ProgramError as error:
-        return Failure(str(item), error.code, str(error))
+def _item(item: Item | str | Path) -> Item:
+    return ProgramFile(item, str(item)) if isinstance(item, str | Path) else item

@@ -12,7 +12,8 @@ import numpy as np
 from treecaps.hashing import hash_64
 from treecaps.inputs.base import Array, Bools, Convert, InputDropout, Programs, select_runs
 from treecaps.inputs.distinct import Longs, mix
-from treecaps.syntax.subtokens import LeafTexts, leaf_texts, split_token
+from treecaps.syntax.joined import JoinedTrees, join_trees
+from treecaps.syntax.subtokens import split_token
 from treecaps.syntax.tree import Tree
 
 Feature = Literal["tokens", "leaves", "windows"]
@@ -56,8 +57,8 @@ class Bags:
     def from_trees(cls, trees: Iterable[Tree], feature: Feature) -> "Bags":
         """Count the features of trees."""
         table = BagTable(feature)
-        for tree in trees:
-            table.add(tree)
+        for joined in join_trees(trees):
+            table.add(joined)
         return table.bags()
 
     def __len__(self) -> int:
@@ -104,14 +105,24 @@ class BagTable:
         self._hashes: dict[tuple[str, ...], int] = {}
         self._found: list[tuple[Longs, Longs]] = []
 
-    def add(self, tree: Tree, leaves: LeafTexts | None = None) -> None:
-        """Add a program, of which ``leaf_texts`` may have been asked already."""
+    def add(self, trees: JoinedTrees) -> None:
+        """Add programs."""
+        for every in self._features(trees):
+            self._found.append(np.unique(every, return_counts=True))
+
+    def _features(self, trees: JoinedTrees) -> Iterator[Longs]:
+        """Yield the features of each program, as often as it has them."""
         if self._feature == "leaves":
-            every = np.concatenate(hash_leaves(tree, leaves)[1])
-        else:
-            spell = _tokens if self._feature == "tokens" else _windows
-            every = np.array(list(map(self._hash, spell(tree))), np.int64)
-        self._found.append(np.unique(every, return_counts=True))
+            leaves, runs = hash_leaves(trees)
+            bounds = np.searchsorted(leaves, [*trees.firsts, len(trees)]).tolist()
+            for begin, end in pairwise(bounds):
+                yield np.concatenate(
+                    [run[begin : max(begin, end - more)] for more, run in enumerate(runs)]
+                )
+            return
+        spell = _tokens if self._feature == "tokens" else _windows
+        for tree in trees.trees:
+            yield np.array(list(map(self._hash, spell(tree))), np.int64)
 
     def bags(self) -> Bags:
         """Return all that was added."""
@@ -135,24 +146,23 @@ def _digest(text: bytes) -> int:
     return hash_64(text) - (1 << 63)
 
 
-def hash_leaves(tree: Tree, leaves: LeafTexts | None = None) -> tuple[Longs, list[Longs]]:
-    """Hash the leaves of a tree that have a text, and runs of neighbouring ones together.
+def hash_leaves(trees: JoinedTrees) -> tuple[Longs, list[Longs]]:
+    """Hash the leaves of trees that have a text, and runs of neighbouring ones together.
 
     A name counts by its words, and a name that says nothing is like any other such name, so that
     renaming in whatever way leaves the same; any other leaf is its text, or what its kind says.
 
     Returns:
         ``[L]``, the leaves, in order; and for runs of one, two and three of them, hashes by
-        where they begin: ``[L]``, ``[L - 1]`` and ``[L - 2]``.
+        where they begin: ``[L]``, ``[L - 1]`` and ``[L - 2]``. Some runs reach into the next tree.
     """
-    every = np.flatnonzero((tree.child_count == 0) & (tree.end > tree.start))
-    hashes = _hash_kinds(tree.kinds)[tree.kind]
-    nodes, names, texts = leaves or leaf_texts(tree)
-    hashes[nodes] = list(map(_hash_leaf, names, texts))
-    runs = [hashes[every]]
+    nodes, text, names, texts = trees.leaf_texts
+    hashes = trees.look_up(_hash_kinds)
+    hashes[nodes] = np.array(list(map(_hash_leaf, names, texts)), np.int64)[text]
+    runs = [hashes[trees.leaves]]
     for length in range(1, LONGEST_RUN):
         runs.append(mix(runs[-1][:-1], runs[0][length:]))
-    return every, runs
+    return trees.leaves, runs
 
 
 @cache

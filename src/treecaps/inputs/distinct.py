@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from treecaps import compiled
+
 Longs = NDArray[np.int64]
 
 _SLOTS = 4
@@ -18,6 +20,9 @@ def number_distinct(values: Longs) -> tuple[Longs, Longs]:
     Returns:
         The number of each value, and for each number the first place that has it.
     """
+    if loops := compiled.loops:
+        values = np.ascontiguousarray(values)
+        return compiled.number(loops.number_distinct, len(values), values)
     return number_twins(find_twins(values))
 
 

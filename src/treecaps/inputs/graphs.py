@@ -11,6 +11,7 @@ from treecaps.inputs.base import Array, Convert, InputDropout, Programs, select_
 from treecaps.inputs.distinct import Longs, compact
 from treecaps.inputs.symbols import Symbols, SymbolTable, SymbolTensors
 from treecaps.syntax.edges import EDGES, find_edges
+from treecaps.syntax.joined import JoinedTrees
 from treecaps.syntax.tree import Tree
 
 
@@ -68,7 +69,7 @@ class Graphs:
         found: list[Longs] = []
         languages = []
         for tree in trees:
-            shown.append(table.encode(tree))
+            shown.append(table.encode(JoinedTrees([tree])))
             rows = [
                 np.column_stack([np.full(len(pairs), EDGES.index(kind)), pairs])
                 for kind, pairs in find_edges(tree).items()

@@ -1,17 +1,17 @@
 """Windows of nodes: a node and what lies below it, and which nodes have the same."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, NamedTuple
 
 import numpy as np
 
+from treecaps import compiled
 from treecaps.inputs.base import Array, Convert, Floats, select_runs
 from treecaps.inputs.distinct import Longs, find_twins, mix, number_twins
 from treecaps.inputs.symbols import SymbolTable
-from treecaps.syntax.subtokens import LeafTexts
-from treecaps.syntax.tree import Ints, Tree
+from treecaps.syntax.joined import JoinedTrees
+from treecaps.syntax.tree import Ints
 
 
 class Weights(NamedTuple):
@@ -86,20 +86,13 @@ class LayerTensors(NamedTuple, Generic[Array]):
 class NodeArrays:
     """All nodes of some trees in one row of numbers, with their children as runs of another."""
 
-    def __init__(
-        self, trees: Sequence[Tree], table: SymbolTable, leaves: Sequence[LeafTexts]
-    ) -> None:
-        sizes = np.array([len(tree) for tree in trees], np.int64)
-        firsts = np.cumsum(sizes) - sizes
-        self.trees = len(trees)
-        self.program = np.repeat(np.arange(len(trees)), sizes)
-        self.symbol = np.concatenate(list(map(table.encode, trees, leaves)))
-        parent = np.concatenate([tree.parent for tree in trees]) + np.repeat(firsts, sizes)
-        parent[firsts] = -1
-        self.child = np.argsort(parent, kind="stable")[len(trees) :]  # the roots sort first
-        self.parent = parent[self.child]
-        size = len(parent)
-        self.child_count = np.bincount(self.parent, minlength=size)
+    def __init__(self, trees: JoinedTrees, table: SymbolTable) -> None:
+        self.trees = len(trees.sizes)
+        self.program = np.repeat(np.arange(self.trees), trees.sizes)
+        self.symbol = table.encode(trees)
+        self.child = np.argsort(trees.parent, kind="stable")[self.trees :]  # the roots sort first
+        self.parent = trees.parent[self.child]
+        self.child_count, size = trees.child_count, len(trees)
         self.child_offsets = np.concatenate([[0], np.cumsum(self.child_count)])
         self.position = np.zeros(size, np.int64)
         places = np.arange(len(self.child))
@@ -123,6 +116,9 @@ class NodeArrays:
         Returns:
             The number of each node, and for each number the first node that has it.
         """
+        if loops := compiled.loops:
+            arrays = self.symbol, classes, self.child, self.child_offsets
+            return compiled.number(loops.number_subtrees, len(classes), *arrays)
         salt = 0
         while not self._find_twins(classes, salt):
             salt += 2

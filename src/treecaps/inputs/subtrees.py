@@ -16,6 +16,7 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.inputs.base import Array, Convert, InputDropout, Programs, select_runs
 from treecaps.inputs.distinct import Longs, compact
 from treecaps.inputs.symbols import Symbols, SymbolTable, SymbolTensors
+from treecaps.syntax.joined import JoinedTrees
 from treecaps.syntax.statements import begin_statements
 from treecaps.syntax.tree import Tree
 
@@ -144,7 +145,7 @@ class SubtreeTable:
             starts = begin_statements(tree).tolist()
         else:
             starts = [True] + [False] * (len(tree) - 1)
-        parent, shown = tree.parent.tolist(), self._table.encode(tree).tolist()
+        parent, shown = tree.parent.tolist(), self._table.encode(JoinedTrees([tree])).tolist()
         below: list[list[int]] = [[] for _ in parent]
         subtrees = []
         for node in range(len(parent) - 1, -1, -1):

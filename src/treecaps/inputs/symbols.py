@@ -7,9 +7,8 @@ import numpy as np
 
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.inputs.base import Array, Convert, select_runs
-from treecaps.inputs.distinct import Longs
-from treecaps.syntax.subtokens import LeafTexts, leaf_texts
-from treecaps.syntax.tree import Tree
+from treecaps.inputs.distinct import Longs, number_distinct
+from treecaps.syntax.joined import JoinedTrees
 
 
 @dataclass(frozen=True)
@@ -51,53 +50,39 @@ class Symbols:
         return SymbolTensors(convert(self.kind), convert(self.offsets), convert(self.token))
 
 
-class _Leaves(dict[tuple[int, bool, bytes], int]):
-    """Numbers of leaves by their kind, whether it is a name, and text; new ones get the next.
-
-    Leaves of one kind whose texts have the same sub-tokens have one number.
-    """
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
-        self._numbers: dict[tuple[int, tuple[int, ...]], int] = {}
-
-    def __missing__(self, key: tuple[int, bool, bytes]) -> int:
-        kind, name, text = key
-        tokens = self._vocabulary.encode_token(text, name=name)
-        fresh = len(self._vocabulary) + len(self._numbers)
-        number = self[key] = self._numbers.setdefault((kind, tokens), fresh)
-        return number
-
-    def shown(self) -> list[tuple[int, tuple[int, ...]]]:
-        """Return kind and sub-tokens by number, less the number of kinds."""
-        return list(self._numbers)
-
-
 class SymbolTable:
     """Numbers symbols as trees show them; a kind without sub-tokens has its own number."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self._leaves = _Leaves(vocabulary)
+        self._tokens: dict[tuple[int, ...], int] = {}
+        """Numbers of the sub-tokens of a leaf."""
+        self._leaves: dict[tuple[int, tuple[int, ...]], int] = {}
+        """Numbers of leaves by their kind and sub-tokens."""
 
-    def encode(self, tree: Tree, leaves: LeafTexts | None = None) -> Longs:
-        """Return the number of each node's symbol.
-
-        Args:
-            tree: The tree.
-            leaves: What ``leaf_texts`` found in it, if it was asked already.
-        """
-        kind = self.vocabulary.encode(tree)
-        symbol = kind.astype(np.int64)
-        if self.vocabulary.tokens:
-            nodes, names, texts = leaves or leaf_texts(tree)
-            keys = zip(kind[nodes].tolist(), names, texts, strict=True)
-            symbol[nodes] = list(map(self._leaves.__getitem__, keys))
+    def encode(self, trees: JoinedTrees) -> Longs:
+        """Return the number of each node's symbol."""
+        symbol: Longs = trees.look_up(self.vocabulary.number_kinds).astype(np.int64)
+        if not self.vocabulary.tokens:
+            return symbol
+        nodes, text, names, texts = trees.leaf_texts
+        split = [
+            self.vocabulary.encode_token(said, name=name)
+            for name, said in zip(names, texts, strict=True)
+        ]
+        tokens = self._tokens
+        number = np.array([tokens.setdefault(one, len(tokens)) for one in split], np.int64)
+        # Each distinct kind and text is looked up once.
+        every, first = number_distinct(symbol[nodes] * len(tokens) + number[text])
+        plain, leaves = len(self.vocabulary), self._leaves
+        keys = zip(symbol[nodes[first]].tolist(), text[first].tolist(), strict=True)
+        found = [leaves.setdefault((kind, split[said]), plain + len(leaves)) for kind, said in keys]
+        symbol[nodes] = np.array(found, np.int64)[every]
         return symbol
 
     def symbols(self) -> Symbols:
         """Return all symbols so far, by number."""
-        plain, shown = len(self.vocabulary), self._leaves.shown()
+        plain, shown = len(self.vocabulary), list(self._leaves)
         sizes = np.array([0] * (plain + 1) + [len(tokens) for _, tokens in shown], np.int64)
         return Symbols(
             np.concatenate([np.arange(plain), np.array([kind for kind, _ in shown], np.int64)]),

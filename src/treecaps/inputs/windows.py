@@ -7,23 +7,21 @@ with their counts. Nothing is lost: a sum over all nodes is the sum over distinc
 their counts.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic
 
 import numpy as np
 
-from treecaps.chunks import chunked
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.inputs.base import Array, Convert, Floats, InputDropout, Programs, select_runs
 from treecaps.inputs.distinct import Longs, compact, number_distinct
 from treecaps.inputs.node_windows import LayerTensors, NodeArrays, Weights, WindowLayer
 from treecaps.inputs.symbols import Symbols, SymbolTable, SymbolTensors
-from treecaps.syntax.subtokens import LeafTexts, leaf_texts
+from treecaps.syntax.joined import JoinedTrees, join_trees
 from treecaps.syntax.tree import Ints, Tree
 
-_CHUNK_NODES = 1 << 20
 _TOP = 0.6
 _REGIONS = 3
 
@@ -99,8 +97,8 @@ class Windows:
             regions: Whether to tell apart in which part of a program a window occurs.
         """
         table = WindowTable(vocabulary, depths, regions=regions)
-        for chunk in chunk_trees(trees):
-            table.add(chunk)
+        for joined in join_trees(trees):
+            table.add(joined)
         return table.windows()
 
     @classmethod
@@ -109,7 +107,7 @@ class Windows:
     ) -> tuple["Windows", Longs]:
         """Share the windows of one tree, and tell of each node which row is its."""
         table = WindowTable(vocabulary, depths)
-        rows = table.add([tree])
+        rows = table.add(JoinedTrees([tree]))
         return table.windows(), rows
 
     @classmethod
@@ -122,7 +120,7 @@ class Windows:
         be led back to each node.
         """
         table = SymbolTable(vocabulary)
-        nodes = NodeArrays([tree], table, [leaf_texts(tree)])
+        nodes = NodeArrays(JoinedTrees([tree]), table)
         every = np.arange(len(tree))
         subtree, layers = nodes.symbol, []
         for depth in depths:
@@ -217,11 +215,6 @@ def _share(numbers: Longs, among: Symbols | WindowLayer) -> tuple[Longs, Longs]:
     return used[first], twin[place]
 
 
-def chunk_trees(trees: Iterable[Tree]) -> Iterator[list[Tree]]:
-    """Divide trees into lists of bounded size."""
-    return chunked(trees, max_weight=_CHUNK_NODES, weigh=len)
-
-
 class WindowTable:
     """Gathers the windows of chunks of trees and gives equal ones one number."""
 
@@ -240,23 +233,18 @@ class WindowTable:
         self.first: list[tuple[WindowLayer, Ints]] = []
         self.programs: list[tuple[Longs, ...]] = []
 
-    def add(self, trees: Sequence[Tree], leaves: Sequence[LeafTexts] | None = None) -> Longs:
-        """Add trees, and tell for each of their nodes which of the rows they add is its.
-
-        Args:
-            trees: The trees.
-            leaves: What ``leaf_texts`` found in each, if it was asked already.
-        """
-        nodes = NodeArrays(trees, self.table, leaves or list(map(leaf_texts, trees)))
+    def add(self, trees: JoinedTrees) -> Longs:
+        """Add trees, and tell for each of their nodes which of the rows they add is its."""
+        nodes = NodeArrays(trees, self.table)
         subtree = below = nodes.symbol
         for layer, depth in enumerate(self.depths):
             for _ in range(depth - 1):
                 subtree, first = nodes.number_subtrees(subtree)
             windows, depths = nodes.windows_of(first, depth, below)
             below = self._merge(layer, windows, depths)[subtree]
-        region = np.concatenate(
-            [_regions(tree) if self.regions else np.zeros(len(tree), np.int64) for tree in trees]
-        )
+        region = np.zeros(len(trees), np.int64)
+        if self.regions:
+            region = np.concatenate([_regions(tree) for tree in trees.trees])
         place = _REGIONS * nodes.program + region
         row, first = number_distinct(place * (below.max() + 1) + below)
         sizes = np.bincount(nodes.program[first], minlength=nodes.trees)

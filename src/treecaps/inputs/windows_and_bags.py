@@ -8,8 +8,8 @@ from treecaps.data.vocabulary import Vocabulary
 from treecaps.inputs.bags import Bags, BagTable, BagTensors, Feature
 from treecaps.inputs.base import Array, Convert, InputDropout, Programs
 from treecaps.inputs.distinct import Longs
-from treecaps.inputs.windows import Windows, WindowTable, WindowTensors, chunk_trees
-from treecaps.syntax.subtokens import leaf_texts
+from treecaps.inputs.windows import Windows, WindowTable, WindowTensors
+from treecaps.syntax.joined import join_trees
 from treecaps.syntax.tree import Tree
 
 
@@ -54,12 +54,10 @@ class WindowsAndBags:
         """
         windows = WindowTable(vocabulary, depths)
         bags = BagTable(feature) if feature else None
-        for chunk in chunk_trees(trees):
-            leaves = list(map(leaf_texts, chunk))
-            windows.add(chunk, leaves)
+        for joined in join_trees(trees):
+            windows.add(joined)
             if bags:
-                for tree, texts in zip(chunk, leaves, strict=True):
-                    bags.add(tree, texts)
+                bags.add(joined)
         return cls(windows.windows(), bags.bags() if bags else None)
 
     @classmethod

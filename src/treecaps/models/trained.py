@@ -18,7 +18,7 @@ from treecaps.models.config import ModelConfig
 from treecaps.models.engine import BuildEngine, Engine, Floats
 from treecaps.models.folder import StoredModel, read_model, write_model
 from treecaps.models.treecaps_config import TreeCapsConfig
-from treecaps.syntax.program import Program
+from treecaps.syntax.program import Item, Program
 from treecaps.syntax.tree import Tree
 from treecaps.text import short_repr
 
@@ -124,7 +124,7 @@ class TrainedModel:
 
     def classify(
         self,
-        programs: Iterable[Program | Failure | str | Path],
+        programs: Iterable[Item | str | Path],
         *,
         top: int = 3,
         functions: bool = False,
@@ -144,7 +144,7 @@ class TrainedModel:
 
     def embed(
         self,
-        programs: Iterable[Program | Failure | str | Path],
+        programs: Iterable[Item | str | Path],
         *,
         functions: bool = False,
         workers: int | None = None,

@@ -364,9 +364,12 @@ class TreeCaps(Network):
             weight = 1 + weight.log()
         if batch.share is not None:
             count, weight = (count * batch.share).round(), weight * batch.share
-        if self.gate:
-            gates = functional.softplus(self.gate(outputs.flatten(1))).squeeze(1)
-            weight = weight * gates[batch.window]
         if config.squash_primary:
             capsules = squash(capsules, config.squash, dim=1)
+        if self.gate:
+            gates = functional.softplus(self.gate(outputs.flatten(1))).squeeze(1)
+            if config.gate_capsules:
+                capsules = capsules * gates[:, None, None]
+            else:
+                weight = weight * gates[batch.window]
         return capsules, count, weight  # [W, D, C], [P], [P]

@@ -48,6 +48,11 @@ class TreeCapsConfig(NetworkConfig):
     pooling: Literal["routing", "max"] = option("routing", "how static capsules come about")
     counts: Literal["exact", "log"] = option("exact", "multiplicities m as they are, or 1 + ln m")
     gated: bool = option(False, "weigh multiplicities by a learned gate of the window")
+    gate_capsules: bool = option(
+        False,
+        "let the gate scale a window's capsules instead of its multiplicity, so that routing starts"
+        " with those that count",
+    )
     secondary: int = option(0, "secondary capsules between the static and the code capsules", ge=0)
     secondary_size: int = option(8, "the size of a secondary capsule")
     code_size: int = option(8, "D_cc, the size of a code capsule")
@@ -81,6 +86,8 @@ class TreeCapsConfig(NetworkConfig):
                 "joint and by_coordinate count every node once: set gated=false, counts=exact and"
                 " distinct_starts=false"
             )
+        if self.gate_capsules and not self.gated:
+            raise UsageError("gate_capsules needs a gate: set gated=true too")
         if self.windows and self.window_depth != 2:
             raise UsageError("a decoder rebuilds windows of depth 2: set windows=0 for others")
         if self.channels * self.slices % self.primary_size:

@@ -3,14 +3,13 @@
 import os
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from math import inf
-from pathlib import Path
 
 from treecaps.data.parallel import parse_programs
-from treecaps.errors import Failure, ProgramError
+from treecaps.errors import Failure
 from treecaps.inference.embed import Embedder
 from treecaps.search.clones import check_threshold
 from treecaps.search.collection import COPIED, ClonePair, Collection, Step
@@ -18,7 +17,7 @@ from treecaps.search.lines import LinePair, Lines, match_lines
 from treecaps.search.parts import Part, Subtrees, match_subtrees
 from treecaps.search.units import Unit
 from treecaps.syntax.functions import find_functions
-from treecaps.syntax.program import MAX_BYTES, Program
+from treecaps.syntax.program import MAX_BYTES, ProgramFile
 from treecaps.syntax.tree import Tree
 
 EVERY = 500
@@ -221,20 +220,11 @@ def read_sources(
     """Return the programs of works; none of a work that has changed meanwhile, or is too large."""
     wanted = dict.fromkeys((unit.folder, name) for unit in units for name in unit.files)
     model = embedder.model
-    trees = parse_programs(
-        _read(wanted, max_bytes), model.frontend, comments=model.comments, workers=workers
-    )
+    files = (ProgramFile(folder / name, name, None, max_bytes) for folder, name in wanted)
+    trees = parse_programs(files, model.frontend, comments=model.comments, workers=workers)
     with closing(trees):
         found = dict(zip(wanted, trees, strict=True))
     return [_sources(unit, [found[unit.folder, name] for name in unit.files]) for unit in units]
-
-
-def _read(wanted: Iterable[tuple[Path, str]], max_bytes: int) -> Iterator[Program | Failure]:
-    for folder, name in wanted:
-        try:
-            yield Program.read(folder / name, max_bytes=max_bytes)
-        except ProgramError as error:
-            yield Failure(name, error.code, str(error))
 
 
 def _sources(unit: Unit, trees: Sequence[Tree | Failure]) -> list[Source]:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from treecaps.errors import Failure, ProgramError
+from treecaps.errors import Failure
 from treecaps.inference.embed import Embedder, Vectors
 from treecaps.inference.stream import stream
 from treecaps.inference.units import CodeUnit
 from treecaps.search.copies import Work
-from treecaps.syntax.program import MAX_BYTES, Program
+from treecaps.syntax.program import MAX_BYTES, ProgramFile
 
 Step = Callable[[float, str], None]
 """Called now and then with the share done, from 0 to 1, and the file that is looked at."""
@@ -74,14 +74,11 @@ def read_units(
         step: Called while files are looked at.
     """
 
-    def programs() -> Iterator[Program | Failure]:
+    def programs() -> Iterator[ProgramFile]:
         for number, name in enumerate(files):
             if step:
                 step(number / len(files), name)
-            try:
-                yield Program.read(folder / name, max_bytes=max_bytes).replace(id=name)
-            except ProgramError as error:
-                yield Failure(name, error.code, str(error))
+            yield ProgramFile(folder / name, name, None, max_bytes)
 
     answer = partial(_to_units, embedder, folder)
     results = stream(embedder.model, programs(), answer, functions=functions, workers=workers)

@@ -79,6 +79,10 @@ class Engine:
         # An explanation takes as long as many answers, which need not wait for it.
         self._explainer = Batcher(self._explain, 1)
 
+    def wait(self) -> None:
+        """Wait until it can answer: processes start while other things are done."""
+        self._parsers.wait()
+
     @property
     def index(self) -> Index | None:
         """What is searched, as it is now."""

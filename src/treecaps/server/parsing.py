@@ -68,8 +68,11 @@ class Parsers:
         self._pool = WorkerPool[_Task, Any](workers, partial(_start_worker, setting), "spawn")
         self._seconds = seconds
         self._kinds: dict[tuple[str, ...], tuple[str, ...]] = {}
-        # Starting takes a moment, and is done before the first request comes.
-        for started in [self._pool.submit(_PING) for _ in range(workers)]:
+        self._starting = [self._pool.submit(_PING) for _ in range(workers)]
+
+    def wait(self) -> None:
+        """Wait until all have started, which takes a moment."""
+        for started in self._starting:
             started.result()
 
     async def parse(self, source: Source) -> list[CodeUnit] | Failure:

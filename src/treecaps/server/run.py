@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,7 @@ def serve(
         address = listener.getsockname()
         local = address[0] in ("127.0.0.1", "::1")
         server = _new_server(engine, metrics, limits, Path(model).name, local=local)
+        engine.wait()
         _end_on_signals(server)
         gc.freeze()  # what is loaded stays, and need not be looked through again and again
         shown = f"[{address[0]}]" if ":" in address[0] else address[0]
@@ -83,11 +85,9 @@ def serve(
 
 
 def _check_packages() -> None:
-    try:
-        for name in ("uvicorn", "fastapi", "prometheus_client"):
-            import_module(name)
-    except ModuleNotFoundError:
-        raise MissingExtraError("the server", "serve") from None
+    # Only looked for: to import them takes long, and is done while other processes start.
+    if not all(map(find_spec, ("uvicorn", "fastapi", "prometheus_client"))):
+        raise MissingExtraError("the server", "serve")
 
 
 def _new_server(

@@ -157,6 +157,15 @@ class Candidate(BaseModel):
     length: float
 
 
+class Part(BaseModel):
+    """A function that is of another class than its program."""
+
+    function: str
+    line: int
+    label: str
+    probability: float
+
+
 class ClassificationAnswer(BaseModel):
     """What the model says of a program."""
 
@@ -171,6 +180,9 @@ class ClassificationAnswer(BaseModel):
     line: int | None = None
     reason: str | None = Field(None, description="Why nothing can be told, if nothing can.")
     title: str | None = Field(None, description="What the best class is in words, if it is known.")
+    parts: list[Part] | None = Field(
+        None, description="Functions of other classes, if the class of the program is doubtful."
+    )
 
 
 class EmbeddingAnswer(BaseModel):

@@ -1,6 +1,10 @@
 """The functions of a program, each as a tree of its own."""
 
 from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from treecaps.syntax.tree import Tree
 
@@ -80,46 +84,63 @@ def find_functions(tree: Tree) -> list[Function]:
 
     A function without a name counts if a variable or property holds it.
     """
-    kinds = tree.kind_names()
-    parent = tree.parent.tolist()
-    inside = [False] * len(tree)
-    found = []
-    for node, up in enumerate(parent):
-        inside[node] = up >= 0 and (inside[up] or _is_function(kinds, parent, up))
-        if not inside[node] and tree.child_count[node] and _is_function(kinds, parent, node):
-            line = tree.text.count(b"\n", 0, int(tree.start[node])) + 1
-            found.append(Function(_name(tree, kinds, node), line, tree.subtree(node), node))
+    found: list[Function] = []
+    line, counted, last = 1, 0, 0
+    for node in np.flatnonzero(_kinds_of_functions(tree.kinds)[tree.kind]).tolist():
+        start = int(tree.start[node])
+        if node < last or not tree.child_count[node] or not _is_held(tree, node):
+            continue
+        line += tree.text.count(b"\n", counted, start)
+        counted = max(counted, start)
+        below = tree.subtree(node)
+        found.append(Function(_name(tree, node, below), line, below, node))
+        last = node + len(below)
     return found
 
 
-def _is_function(kinds: list[str], parent: list[int], node: int) -> bool:
-    if kinds[node] in _ANONYMOUS:
-        return parent[node] >= 0 and kinds[parent[node]] in _HOLDERS
-    return kinds[node] in _FUNCTIONS
+@cache
+def _kinds_of_functions(kinds: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return of each kind whether it is one of functions."""
+    return np.array([kind in _FUNCTIONS for kind in kinds], bool)
 
 
-def _name(tree: Tree, kinds: list[str], node: int) -> str:
+def _is_held(tree: Tree, node: int) -> bool:
+    """Return whether a function has a name, or is held by something that has."""
+    parent = int(tree.parent[node])
+    if tree.kinds[tree.kind[node]] not in _ANONYMOUS:
+        return True
+    return parent >= 0 and tree.kinds[tree.kind[parent]] in _HOLDERS
+
+
+def _name(tree: Tree, function: int, below: Tree) -> str:
+    """Return the name of a function, whose tree is given too."""
+    numbers: list[int] = below.kind.tolist()
+    node = 0
+
+    def kind_of(child: int) -> str:
+        return below.kinds[numbers[child]]
+
     if tree.frontend == "ast":
         # Python's own trees have no node for it.
-        words = tree.text[tree.start[node] :].split(b"(", 1)[0].split()
+        words = below.text.split(b"(", 1)[0].split()
         return words[-1].decode("utf-8", "replace") if words else _NAMELESS
-    if kinds[node] in _ANONYMOUS:
-        return _text(tree, int(tree.children(int(tree.parent[node]))[0]))
-    kind = kinds[node]
+    kind = kind_of(0)
+    if kind in _ANONYMOUS:
+        return _text(tree, int(tree.children(int(tree.parent[function]))[0]))
     while True:
-        children = tree.children(node).tolist()
+        children = below.children(node).tolist()
         # C and C++ have the name inside of declarators: *f(int).
-        inner = [child for child in children if kinds[child].endswith("declarator")]
-        if not inner or kinds[node] == "function_declarator":
+        inner = [child for child in children if kind_of(child).endswith("declarator")]
+        if not inner or kind_of(node) == "function_declarator":
             break
         node = inner[0]
-    names = [child for child in children if kinds[child] in _NAMES]
+    names = [child for child in children if kind_of(child) in _NAMES]
     if not names:
         return _SPECIAL.get(kind, _NAMELESS)
     # A type may stand before the name, and in Go the receiver's parameters.
-    parameters = [child for child in children if "parameter" in kinds[child]]
+    parameters = [child for child in children if "parameter" in kind_of(child)]
     before = [child for child in names if parameters and child < parameters[0]]
-    return _text(tree, before[-1] if before else names[0])
+    return _text(below, before[-1] if before else names[0])
 
 
 def _text(tree: Tree, node: int) -> str:

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from treecaps.errors import ProgramError, UsageError, describe_os_error
+from treecaps.errors import Failure, ProgramError, UsageError, describe_os_error
 from treecaps.files import read_regular_file, too_large
 from treecaps.syntax.languages import has_known_ending, language_named, language_of_file
 from treecaps.text import short_repr
@@ -132,6 +132,34 @@ class Program:
             raise ProgramError("unreadable", "standard input is closed")
         data = sys.stdin.buffer.read(max_bytes + 1)
         return cls(data, language, id="<stdin>", max_bytes=max_bytes)
+
+
+@dataclass(frozen=True)
+class ProgramFile:
+    """A file with a program that is read later, by the process that parses it.
+
+    Args:
+        path: The file.
+        id: What answers call it.
+        language: Its language; by default its name tells.
+        max_bytes: A larger file is refused.
+    """
+
+    path: str | Path
+    id: str
+    language: str | None = None
+    max_bytes: int = MAX_BYTES
+
+    def read(self) -> Program | Failure:
+        """Return the program, or what is wrong with the file."""
+        try:
+            return Program.read(self.path, self.language, id=self.id, max_bytes=self.max_bytes)
+        except ProgramError as error:
+            return Failure(self.id, error.code, str(error))
+
+
+Item = Program | ProgramFile | Failure
+"""A program, a file that it is read from later, or what is wrong with one."""
 
 
 def _may_be_code(path: str) -> bool:

@@ -1,14 +1,6 @@
 """Sub-tokens: the words that names, numbers and strings are made of."""
 
 import re
-from functools import cache
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
-
-from treecaps.syntax.names import is_name
-from treecaps.syntax.tree import Tree
 
 MOST = 8
 """How many sub-tokens of a leaf count; a long string says no more than its beginning."""
@@ -54,40 +46,3 @@ def split_token(token: bytes, *, name: bool = False) -> tuple[str, ...]:
             if len(parts) == MOST:
                 break
     return tuple(parts) if parts or not token else (token[:_LONGEST].decode("utf-8", "replace"),)
-
-
-class LeafTexts(NamedTuple):
-    """The leaves of a tree whose kind does not say their text.
-
-    Args:
-        nodes: Their numbers.
-        names: Of each, whether it is a name.
-        texts: The text of each.
-    """
-
-    nodes: NDArray[np.int64]
-    names: list[bool]
-    texts: list[bytes]
-
-
-def leaf_texts(tree: Tree) -> LeafTexts:
-    """Find the leaves whose kind does not say their text."""
-    names = kinds_that_are_names(tree.kinds)
-    spoken = _kinds_that_are_texts(tree.kinds)
-    chosen = (tree.child_count == 0) & ~spoken[tree.kind] & (tree.end > tree.start)
-    nodes = np.flatnonzero(chosen)
-    text, ends = tree.text, tree.end[nodes].tolist()
-    texts = [text[start:end] for start, end in zip(tree.start[nodes].tolist(), ends, strict=True)]
-    return LeafTexts(nodes, names[tree.kind[nodes]].tolist(), texts)
-
-
-@cache
-def kinds_that_are_names(kinds: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Return of each kind whether its leaves are names."""
-    return np.array([is_name(kind) for kind in kinds], bool)
-
-
-@cache
-def _kinds_that_are_texts(kinds: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Return of each kind whether it says the text of its leaves."""
-    return np.array([kind.startswith('"') for kind in kinds], bool)

@@ -3,7 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -145,19 +145,23 @@ class Tree:
     def subtree(self, node: int) -> "Tree":
         """Return the tree below a node, with that node as its root and its text alone."""
         # Whatever comes later and hangs on something before the node is beyond it.
-        beyond = np.flatnonzero(self.parent[node + 1 :] < node)
-        last = node + 1 + int(beyond[0]) if len(beyond) else len(self)
+        beyond = np.append(self.parent[node + 1 :] < node, True)
+        last = node + 1 + int(beyond.argmax())
         begin, end = int(self.start[node]), int(self.end[node])
         parent = self.parent[node:last] - node
         parent[0] = -1
-        errors = self.errors[(self.errors >= node) & (self.errors < last)] - node
-        return replace(
-            self,
+        errors = self.errors
+        if len(errors):
+            errors = errors[(errors >= node) & (errors < last)] - node
+        return Tree(
+            language=self.language,
+            frontend=self.frontend,
             text=self.text[begin:end],
+            kinds=self.kinds,
             kind=self.kind[node:last],
             parent=parent,
-            start=(self.start[node:last] - begin).clip(0, end - begin),
-            end=(self.end[node:last] - begin).clip(0, end - begin),
+            start=np.minimum(np.maximum(self.start[node:last], begin), end) - begin,
+            end=np.minimum(np.maximum(self.end[node:last], begin), end) - begin,
             errors=errors,
         )
 

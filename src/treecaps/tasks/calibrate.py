@@ -1,6 +1,7 @@
 """Calibration on validation data."""
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +11,9 @@ from treecaps.models.calibration import Calibration
 _COLDEST, _HOTTEST = 1e-3, 10.0
 _LOST = 0.05
 """The share of right answers that may be called unknown."""
-_LOST_BESIDE_BACKGROUND = (0.01, 0.04)
+_LOST_BESIDE_BACKGROUND = (0.01, 0.025)
 """The same where there is background: if that is well apart, and otherwise."""
-_PASSED = 0.001
+_PASSED = 0.0005
 """The share of background that may get a class, if no more right answers are lost for it."""
 _LITTLE = 24
 """Trees of so many nodes have a statement or two: nobody can tell what they are for."""
@@ -26,7 +27,7 @@ def calibrate(
     label: NDArray[np.int64],
     background: NDArray[np.float32] | None = None,
 ) -> Calibration:
-    """Return the calibration under which validation data are most probable.
+    """Return the calibration under which validation data are most probable, with a threshold.
 
     Args:
         lengths: ``[B, classes]``, what a model says of validation programs.
@@ -35,10 +36,8 @@ def calibrate(
 
     Returns:
         A temperature that makes the likelihood of the classes greatest, modest where programs are
-        few, and a threshold below which lie at most 5 % of the right answers. Without programs,
-        nothing is changed. With background, also the length that stands for none of the classes,
-        and a threshold that one in a thousand of the background passes, if at most 4 % of the right
-        answers lie below it. Where the two are well apart, it lies halfway between them.
+        few, and the threshold of ``find_threshold``. Without programs, nothing is changed. With
+        background, also the length that stands for none of the classes.
     """
     if not len(label):
         return Calibration()
@@ -52,9 +51,34 @@ def calibrate(
 
     bounds = (math.log(_COLDEST), math.log(_HOTTEST))
     best = minimize_scalar(cost, bounds=bounds, method="bounded")
+    return Calibration(math.exp(float(best.x)), find_threshold(lengths, label))
+
+
+def find_threshold(
+    lengths: NDArray[np.floating[Any]],
+    label: NDArray[np.int64],
+    background: NDArray[np.floating[Any]] | None = None,
+) -> float:
+    """Return the length below which a guess is called unknown.
+
+    Args:
+        lengths: ``[B, classes]``, what a model says of validation programs.
+        label: ``[B]``, their classes.
+        background: ``[N, classes]``, what it says of programs of none of the classes.
+
+    Returns:
+        At most 5 % of the right answers lie below it. With background, one in 2,000 of that passes,
+        if at most 2.5 % of the right answers lie below it. Where the two are well apart, it lies
+        halfway between them.
+    """
     right = lengths.max(1)[lengths.argmax(1) == label]
-    threshold = float(np.quantile(right, _LOST, method="lower")) if len(right) else 0.0
-    return Calibration(math.exp(float(best.x)), threshold)
+    if background is None or not len(background):
+        return float(np.quantile(right, _LOST, method="lower")) if len(right) else 0.0
+    threshold = np.nextafter(np.quantile(background.max(1), 1 - _PASSED, method="higher"), 1)
+    if len(right):
+        low, high = np.quantile(right, _LOST_BESIDE_BACKGROUND, method="lower")
+        threshold = min(max(threshold, (threshold + low) / 2), high)
+    return float(threshold)
 
 
 def _calibrate_beside(
@@ -75,12 +99,8 @@ def _calibrate_beside(
 
     bounds = [(math.log(_COLDEST), math.log(_HOTTEST)), (0.0, 1.0)]
     best = minimize(cost, np.array([-2.0, 0.5]), method="Nelder-Mead", bounds=bounds)
-    right = lengths.max(1)[lengths.argmax(1) == label]
-    threshold = np.nextafter(np.quantile(background.max(1), 1 - _PASSED, method="higher"), 1)
-    if len(right):
-        low, high = np.quantile(right, _LOST_BESIDE_BACKGROUND, method="lower")
-        threshold = min(max(threshold, (threshold + low) / 2), high)
-    return Calibration(math.exp(float(best.x[0])), float(threshold), none=float(best.x[1]))
+    threshold = find_threshold(lengths, label, background)
+    return Calibration(math.exp(float(best.x[0])), threshold, none=float(best.x[1]))
 
 
 def _cross_entropy(logits: NDArray[np.float64], label: NDArray[np.int64]) -> float:

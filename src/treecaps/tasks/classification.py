@@ -112,7 +112,7 @@ class Classification(Task):
         import numpy as np
 
         from treecaps.models.torch_engine import TorchEngine
-        from treecaps.tasks.calibrate import calibrate, least_nodes
+        from treecaps.tasks.calibrate import calibrate, find_threshold, least_nodes
         from treecaps.tasks.ensemble import weigh
 
         inputs, label = examples.inputs, examples.every_label
@@ -129,6 +129,10 @@ class Classification(Task):
             scores = model.scores(inputs)
         others = model.scores(background.inputs) if background else None
         found = calibrate(scores[known], label[known], others)
+        # People ask about programs as they are.
+        if len(rows := np.flatnonzero(known[: len(examples)])):
+            plain = None if others is None or background is None else others[: len(background)]
+            found = replace(found, threshold=find_threshold(scores[rows], label[rows], plain))
         model = replace(model, calibration=replace(found, min_nodes=least_nodes(nodes)))
         return model, _metrics(scores, examples)
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from treecaps import compiled
 from treecaps.inputs.base import Floats
 from treecaps.inputs.distinct import Longs
 
@@ -22,12 +23,18 @@ def sum_runs(vectors: Floats, row: Longs, offsets: Longs, *weights: Floats) -> F
         vectors: ``[N, V]``.
         row: ``[M]``, the rows of the B runs, run after run.
         offsets: ``[B + 1]``, where each run begins.
-        weights: ``[M]`` each, K in all.
+        weights: ``[M]`` each, K in all: one to three.
 
     Returns:
         ``[B, K V]``; a run of none makes 0.
     """
     sizes, size = np.diff(offsets), vectors.shape[1]
+    if (loops := compiled.loops) and vectors.dtype == np.float32:
+        found = np.empty((len(sizes), len(weights) * size), np.float32)
+        numbers = (np.ascontiguousarray(one, np.int64) for one in (row, offsets))
+        due = (np.ascontiguousarray(one, np.float32) for one in weights)
+        loops.sum_runs(size, np.ascontiguousarray(vectors), *numbers, found, *due)
+        return found
     sums = np.zeros((len(sizes), len(weights), size), vectors.dtype)
     for run in np.flatnonzero(sizes > _SHORT):
         run_rows = slice(offsets[run], offsets[run + 1])
@@ -45,34 +52,6 @@ def sum_runs(vectors: Floats, row: Longs, offsets: Longs, *weights: Floats) -> F
                 total[: len(places)] += members * weight[:, None]
     sums[short] = here.swapaxes(0, 1)
     return sums.reshape(len(sizes), len(weights) * size)
-
-
-def sum_flat_windows(
-    vectors: Floats, row: Longs, offsets: Longs, left: Floats, right: Floats
-) -> Floats:
-    """Return what ``sum_runs`` does for windows of depth 2, with weights top, left and right.
-
-    The top of a run is its first row alone; for each of the others, left and right make 1.
-    """
-    sizes, size = np.diff(offsets), vectors.shape[1]
-    sums = np.zeros((len(sizes), 3, size), vectors.dtype)
-    sums[:, 0] = vectors[row[offsets[:-1]]]
-    for run in np.flatnonzero(sizes > _SHORT):
-        rows = slice(offsets[run] + 1, offsets[run + 1])
-        np.matmul([left[rows], right[rows]], vectors[row[rows]], out=sums[run, 1:])
-    short = np.flatnonzero((sizes > 1) & (sizes <= _SHORT))
-    short = short[np.argsort(-sizes[short], kind="stable")]
-    begins, lengths = offsets[short], -sizes[short]
-    every, of_right = np.zeros((2, len(short), size), vectors.dtype)
-    for rank in range(1, sizes[short[0]] if len(short) else 0):
-        places = begins[: np.searchsorted(lengths, -rank)] + rank
-        members = vectors[row[places]]
-        every[: len(places)] += members
-        members *= right[places][:, None]
-        of_right[: len(places)] += members
-    every -= of_right
-    sums[short, 1], sums[short, 2] = every, of_right
-    return sums.reshape(len(sizes), 3 * size)
 
 
 def spread_runs(

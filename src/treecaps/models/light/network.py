@@ -21,7 +21,6 @@ from treecaps.models.light.arrays import (
     spread_runs,
     squash,
     squash_gradient,
-    sum_flat_windows,
     sum_runs,
 )
 from treecaps.models.light.routing import make_static, normalize
@@ -29,7 +28,7 @@ from treecaps.models.treecaps_config import TreeCapsConfig
 
 Weights = dict[str, NDArray[Any]]
 Batch = WindowsAndBagsTensors[NDArray[Any]]
-_BLOCK = 4096
+_BLOCK = 512
 _PART = 8
 """If programs have more than this part of the features that are known, all are computed at once."""
 Backward = list[Callable[[Floats], Floats]]
@@ -144,27 +143,34 @@ class LightTreeCaps:
             weight = 1 + np.log(weight)
         if windows.share is not None:
             count, weight = (count * windows.share).round(), weight * windows.share
-        if config.gated:
+        if config.gated and not config.gate_capsules:
             weight = self._gate(outputs, weight, windows.window, gates)
-        capsules = outputs.reshape(len(outputs), config.primary_size, -1)
-        return self._squash(capsules, backward), count, weight
+        return self._capsules(outputs, backward), count, weight
 
     def _gate(
         self, outputs: Floats, weight: Floats, window: Longs, backward: Backward | None
     ) -> Floats:
         """Return how much windows weigh, each by a gate of its own."""
-        direction = self.weights["gate.weight"]
-        gate = outputs @ direction.T + self.weights["gate.bias"]
+        gate = self._gates(outputs)
         if backward is not None:
-            sigmoid = np.exp(-np.logaddexp(0, -gate))
 
             def back(gradient: Floats) -> Floats:
-                found: Floats = np.outer(gradient * weight, direction) * sigmoid
-                return found
+                return self._gates_gradient(gradient * weight, gate)
 
             backward.append(back)
-        weighted: Floats = weight * np.logaddexp(0, gate)[window, 0]
+        weighted: Floats = weight * gate[window]
         return weighted
+
+    def _gates(self, outputs: Floats) -> Floats:
+        """Return the gates ``[W]`` of windows, a softplus."""
+        gate = (outputs @ self.weights["gate.weight"].T + self.weights["gate.bias"])[:, 0]
+        found: Floats = np.logaddexp(0, gate)
+        return found
+
+    def _gates_gradient(self, gradient: Floats, gate: Floats) -> Floats:
+        """Return the gradient of outputs ``[W, outputs]`` from that of their gates."""
+        slope = -np.expm1(-gate)
+        return np.outer(gradient * slope, self.weights["gate.weight"])
 
     def symbol_vectors(self, symbols: SymbolTensors[NDArray[Any]]) -> Floats:
         """Return for each symbol the vector of its kind, plus the mean of its sub-tokens'."""
@@ -192,13 +198,7 @@ class LightTreeCaps:
         # Some windows at a time, so that what is computed of them stays near the processor.
         for begin in range(0, len(outputs), _BLOCK):
             part, ends = outputs[begin : begin + _BLOCK], offsets[begin : begin + _BLOCK + 1]
-            rows = slice(ends[0], ends[-1])
-            top, left, right = (one[rows] for one in weights)
-            runs = (vectors, member[rows], ends - ends[0])
-            if self.config.window_depth == 2:
-                sums = sum_flat_windows(*runs, left, right)
-            else:
-                sums = sum_runs(*runs, top, left, right)
+            sums = sum_runs(vectors, member, ends, *weights)
             np.matmul(sums, weight, out=part)
             part += bias
             np.tanh(part, out=part)
@@ -219,20 +219,31 @@ class LightTreeCaps:
             backward.append(back)
         return outputs
 
-    def _squash(self, capsules: Floats, backward: Backward | None) -> Floats:
-        """Squash primary capsules ``[W, D, C]`` that come from ``[W, D C]``, if that is asked."""
-        form, asked = self.config.squash, self.config.squash_primary
+    def _capsules(self, outputs: Floats, backward: Backward | None) -> Floats:
+        """Return the capsules ``[W, D, C]`` that outputs are, squashed and gated if that is asked.
+
+        Without a backward pass they take the place of the outputs.
+        """
+        form, config = self.config.squash, self.config
+        capsules = outputs.reshape(len(outputs), config.primary_size, -1)
+        gate = self._gates(outputs) if config.gate_capsules else None
+        squashed = capsules
+        if config.squash_primary:
+            squashed = squash(capsules, form, 1, out=capsules if backward is None else None)
         if backward is not None:
 
             def back(gradient: Floats) -> Floats:
-                if asked:
-                    gradient = squash_gradient(capsules, gradient, form, 1)
-                return gradient.reshape(len(gradient), -1)
+                inner = gradient if gate is None else gradient * gate[:, None, None]
+                if config.squash_primary:
+                    inner = squash_gradient(capsules, inner, form, 1)
+                found: Floats = inner.reshape(len(gradient), -1)
+                if gate is not None:
+                    along = np.einsum("wdc,wdc->w", gradient, squashed)
+                    found = found + self._gates_gradient(along, gate)
+                return found
 
             backward.append(back)
-        if not asked:
-            return capsules
-        return squash(capsules, form, 1, out=capsules if backward is None else None)
+        return squashed if gate is None else squashed * gate[:, None, None]
 
     def find_tokens(self, bags: BagTensors[NDArray[Any]]) -> tuple[Longs, NDArray[np.bool_]]:
         """Return which features of the network those of programs are, and which it knows at all."""

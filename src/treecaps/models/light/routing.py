@@ -1,15 +1,18 @@
 """From primary to static capsules in NumPy, program by program."""
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from treecaps import compiled
 from treecaps.inputs.base import Floats
 from treecaps.inputs.distinct import Longs
 from treecaps.models.light.arrays import choose, softmax, squash, squash_gradient, sum_runs
 from treecaps.models.treecaps_config import TreeCapsConfig
+
+_FEW_STATICS = 16
+"""The compiled loop routes to as many static capsules a channel at most."""
 
 
 class Iteration(NamedTuple):
@@ -132,7 +135,7 @@ def make_static(
         config: What the network is made of.
         capsules: ``[W, D, C]``, of the distinct windows.
         window: ``[P]``, the windows of the programs, program after program.
-        count: ``[P]``, how often each occurs.
+        count: ``[P]``, how often each occurs: once or more.
         weight: ``[P]``, how much that counts.
         offsets: ``[B + 1]``, where each program's windows begin.
     """
@@ -144,9 +147,9 @@ def make_static(
         flat = sum_runs(capsules.reshape(len(capsules), -1), window, offsets, weight)
         sums = flat.reshape(-1, *capsules.shape[1:])
         return squash(sums, config.squash, 1).swapaxes(1, 2)
-    rows = [slice(begin, end) for begin, end in pairwise(offsets.tolist())]
     if config.per_channel and config.routed is None and config.has_routes:
-        return _route_channels(config, capsules, window, count, weight, rows)
+        return _route_channels(config, capsules, window, count, weight, offsets)
+    rows = [slice(begin, end) for begin, end in pairwise(offsets.tolist())]
     return np.stack(
         [
             route(config, capsules[window[one]], count[one], weight[one]).fill_up(config.statics)
@@ -161,7 +164,7 @@ def _route_channels(
     window: Longs,
     count: Floats,
     weight: Floats,
-    programs: Sequence[slice],
+    offsets: Longs,
 ) -> Floats:
     """Do what ``route`` does where all capsules of a channel are routed, for many programs.
 
@@ -170,13 +173,21 @@ def _route_channels(
     """
     _, size, channels = capsules.shape
     length = np.einsum("wdc,wdc->wc", capsules, capsules)
+    found = np.zeros((len(offsets) - 1, channels, config.statics, size), capsules.dtype)
+    if config.distinct_starts:
+        count = np.minimum(count, 1)
+    few = config.statics <= _FEW_STATICS
+    if (loops := compiled.loops) and few and capsules.dtype == np.float32:
+        sizes = channels, size, config.statics, config.static_iterations
+        arrays = capsules, length, window, count, weight, offsets
+        printed = config.squash == "printed"
+        loops.route_channels(*sizes, printed, *map(np.ascontiguousarray, arrays), found)
+        return found.reshape(len(found), -1, size)
     by_channel = np.ascontiguousarray(capsules.swapaxes(1, 2))  # [W, C, D]
     every = np.arange(channels)
-    found = np.zeros((len(programs), channels, config.statics, size), capsules.dtype)
-    for static, rows in zip(found, programs, strict=True):
+    for static, (begin, end) in zip(found, pairwise(offsets.tolist()), strict=True):
+        rows = slice(begin, end)
         windows, times = window[rows], count[rows]
-        if config.distinct_starts:
-            times = np.minimum(times, 1)
         units = by_channel[windows]
         starts = choose(length[windows], times, config.statics)
         if not len(starts):
@@ -190,7 +201,7 @@ def _route_channels(
             shares *= weight[rows]
             values = squash(np.matmul(shares, units), config.squash)
         static[:, : values.shape[1]] = values
-    return found.reshape(len(programs), -1, size)
+    return found.reshape(len(found), -1, size)
 
 
 def route(config: TreeCapsConfig, units: Floats, count: Floats, weight: Floats) -> Routed:

@@ -106,6 +106,8 @@ async function tell() {
   }
 }
 
+// What is less probable is not worth a word, unless it is the answer; inference/classify.py has it too.
+const LIKELY = 0.05;
 const percent = share => `${Math.round(100 * share)} %`;
 
 function bar(share) {
@@ -116,9 +118,13 @@ function bar(share) {
 
 function showAnswer(found) {
   const guess = found.title ? `${found.guess} (${found.title})` : found.guess;
-  $("verdict").textContent = found.known ? guess
-    : `unknown, ${found.reason || `perhaps ${guess}`}`;
-  $("bars").replaceChildren(...found.top.map(one => make("li", {},
+  const likely = found.top.filter(one => one.probability >= LIKELY);
+  const said = found.reason || (likely.length && `perhaps ${guess}`);
+  $("verdict").textContent = found.known ? guess : ["unknown", said].filter(Boolean).join(", ");
+  const parts = (found.parts || []).map(part => `${part.label} in line ${part.line}`);
+  $("parts").textContent = parts.length ? `also ${parts.join(", ")}` : "";
+  $("parts").hidden = !parts.length;
+  $("bars").replaceChildren(...likely.map(one => make("li", {},
     make("span", { class: "name" }, one.label),
     make("span", { class: "share" }, percent(one.probability)), bar(one.probability))));
   $("answer").hidden = false;

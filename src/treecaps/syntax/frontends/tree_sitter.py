@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import tree_sitter
+from numpy.typing import ArrayLike
 
+from treecaps import compiled
 from treecaps.errors import ProgramError, UsageError
 from treecaps.syntax.frontends.base import Frontend, describe_timeout, time_limit
 from treecaps.syntax.languages import LANGUAGES, Language
@@ -87,11 +89,10 @@ class _Grammar:
             ),
             "ERROR",
         )
-        self.left_out = frozenset(
-            number
-            for number, name in zip(numbers, names, strict=True)
-            if not comments and (name == "comment" or name.endswith("_comment"))
+        self.left_out = bytes(
+            not comments and (name == "comment" or name.endswith("_comment")) for name in names
         )
+        """For each kind, whether its nodes are left out."""
 
     def parse(self, text: bytes) -> tree_sitter.Tree:
         """Parse within the time limit, as long as the parser asks for text."""
@@ -109,15 +110,26 @@ class _Grammar:
 
 
 def _flatten(grammar: _Grammar, tree: tree_sitter.Tree) -> tuple[Ints, Ints]:
-    """Walk a tree in pre-order; return kind, parent, start and end as ``[4, n]``, and the errors.
+    """Walk a tree in pre-order; return kind, parent, start and end, ``[4, n]``, and the errors."""
+    broken = tree.root_node.has_error
+    missing: ArrayLike
+    if loops := compiled.loops:
+        packed = loops.flatten(tree.walk(), grammar.left_out, broken)
+        rows = np.frombuffer(packed, np.int32).reshape(-1, 5)
+        columns, missing = np.ascontiguousarray(rows[:, :4].T), np.flatnonzero(rows[:, 4])
+    else:
+        columns, missing = _walk(tree.walk(), grammar.left_out, broken)
+    return _name_errors(columns, missing, len(grammar.kinds) - 1) if broken else (columns, _NOTHING)
+
+
+def _walk(cursor: tree_sitter.TreeCursor, left_out: bytes, broken: bool) -> tuple[Ints, list[int]]:
+    """Return what ``_flatten`` does, and which nodes are missing.
 
     This loop takes as long as the parser itself, so it touches each node as little as Python
     allows, and packs its lists now and then to stay small on programs of any size.
     """
-    cursor = tree.walk()
+    left = frozenset(number for number, out in enumerate(left_out) if out)
     down, across, up = cursor.goto_first_child, cursor.goto_next_sibling, cursor.goto_parent
-    left_out = grammar.left_out
-    broken = tree.root_node.has_error
     chunks: list[Ints] = []
     missing: list[int] = []
     path: list[int] = []
@@ -144,7 +156,7 @@ def _flatten(grammar: _Grammar, tree: tree_sitter.Tree) -> tuple[Ints, Ints]:
                 parent = number
                 node = cursor.node
                 kind = node.kind_id
-                if kind not in left_out:
+                if kind not in left:
                     continue
             # On to the next node in pre-order that is not left out.
             node = None
@@ -157,7 +169,7 @@ def _flatten(grammar: _Grammar, tree: tree_sitter.Tree) -> tuple[Ints, Ints]:
                 else:
                     node = cursor.node
                     kind = node.kind_id
-                    if kind in left_out:
+                    if kind in left:
                         node = None
                     continue
                 break
@@ -166,11 +178,10 @@ def _flatten(grammar: _Grammar, tree: tree_sitter.Tree) -> tuple[Ints, Ints]:
         first += _CHUNK
         packed = pack(f"{4 * len(kinds)}i", *kinds, *parents, *starts, *ends)
         chunks.append(np.frombuffer(packed, np.int32).reshape(4, -1))
-    columns = chunks[0] if len(chunks) == 1 else np.concatenate(chunks, axis=1)
-    return _name_errors(columns, missing, len(grammar.kinds) - 1) if broken else (columns, _NOTHING)
+    return chunks[0] if len(chunks) == 1 else np.concatenate(chunks, axis=1), missing
 
 
-def _name_errors(columns: Ints, missing: list[int], kind: int) -> tuple[Ints, Ints]:
+def _name_errors(columns: Ints, missing: ArrayLike, kind: int) -> tuple[Ints, Ints]:
     """Give the nodes of the kind ERROR its number here; return all errors beside the columns."""
     wrong = columns[0] == _ERROR
     columns = columns.copy()
