@@ -10,8 +10,8 @@ copies, or nearly, of validation programs are left out.
 ``algorithms`` learns its classes first, and then also from background what it does not know;
 ``--init-from FOLDER`` names what it has learned first, where that is there already.
 
-``similar`` learns similarity, from solutions of programming problems; its validation programs solve
-other problems.
+``similar`` learns similarity, from solutions of programming problems, problems 1 to 64 of
+``poj104`` among them; its validation programs solve other problems.
 
 ``--only atlas --out FOLDER`` trains a model that does not come with the package: it has seen
 nothing of the other data sets, nor copies, so that ``accuracy.py --init-from`` may begin with it.
@@ -33,6 +33,7 @@ import torch
 
 from treecaps.data.corpus import Corpus
 from treecaps.data.duplicates import find_copies
+from treecaps.data.sequences import Joined
 from treecaps.inference.retrieval import evaluate_retrieval
 from treecaps.models.bundled import HOME
 from treecaps.models.trained import TrainedModel
@@ -44,9 +45,11 @@ OTHERS = ("java-sort", "python-algorithms", "cross-language")
 MODELS: dict[str, tuple[str, ...]] = {
     "algorithms": ("atlas", *OTHERS),
     "poj104": ("poj104",),
-    "similar": ("problems",),
+    "similar": ("problems", "poj104"),
     "atlas": ("atlas",),
 }
+VALIDATION: dict[str, tuple[str, ...]] = {"similar": ("problems",)}
+"""The data sets that validate a model, if not all that it learns from."""
 BUNDLED = ("algorithms", "poj104", "similar")
 TASKS = {"similar": "similarity"}
 """What models learn, if not classes."""
@@ -55,10 +58,20 @@ BACKGROUND = {"algorithms": "ordinary"}
 SETTINGS: dict[str, tuple[str, ...]] = {
     "algorithms": ("epochs=6", "learning_rate=0.002"),
     "poj104": ("epochs=6",),
-    # One static capsule a channel: vectors of 768 numbers instead of 2,304.
-    "similar": ("statics=1", "windows=0", "epochs=10"),
+    # One static capsule a channel: what is routed is a fourth, and so is the discriminant.
+    "similar": (
+        "statics=1",
+        "channels=32",
+        "hidden=64,64",
+        "windows=0",
+        "learning_rate=0.01",
+        "epochs=20",
+    ),
     "atlas": (),
 }
+POJ_PROBLEMS, POJ_PROGRAMS = 64, 128
+"""The other problems are for validation and test, as CodeXGLUE divides them; and how many programs
+of each there are."""
 FIRST = {
     "algorithms": ("hidden=64,64", "channels=16", "statics=2", "gate_capsules=true", "epochs=12")
 }
@@ -116,14 +129,19 @@ def bundle(name: str, options: Any) -> None:
         print(name, member, figures, file=sys.stderr, flush=True)
 
     if task == "similarity":
-        (data,) = MODELS[name]
-        corpus, val = (
-            Corpus.build(options.data / data / f"{part}.jsonl.gz") for part in ("train", "val")
-        )
+        sources = [Corpus.build(options.data / one / "train.jsonl.gz") for one in MODELS[name]]
         # Its two parts have no problem in common, and no near copies.
-        model = train(corpus, val=val, preset=preset, on_epoch=tell, seed=options.seed)
+        (val,) = (options.data / one / "val.jsonl.gz" for one in VALIDATION[name])
+        model = train(
+            Joined(sources),
+            [*sources[0].labels, *problems_of(sources[1])],
+            val=Corpus.build(val),
+            preset=preset,
+            on_epoch=tell,
+            seed=options.seed,
+        )
         model.save(options.out / name, half=True)
-        add_maps(name, options.out / name, options.data / data / "val.jsonl.gz")
+        add_maps(name, options.out / name, val)
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -151,6 +169,18 @@ def bundle(name: str, options: Any) -> None:
         )
         model.save(options.out / name, half=True)
         add_scores(name, options.out / name, folder / "val.jsonl.gz")
+
+
+def problems_of(poj104: Corpus) -> list[str | None]:
+    """Return the labels of some programs of the problems of ``poj104`` that may be learned from."""
+    seen: Counter[str] = Counter()
+    labels: list[str | None] = []
+    for label in poj104.labels:
+        assert label
+        seen[label] += 1
+        taken = int(label) <= POJ_PROBLEMS and seen[label] <= POJ_PROGRAMS
+        labels.append(f"poj104-{label}" if taken else None)
+    return labels
 
 
 def backgrounds(name: str, data: Path) -> tuple[Corpus | None, Corpus | None]:
@@ -217,10 +247,11 @@ def save_scores(
     name: str, model: TrainedModel, folder: Path, scores: dict[str, list[dict[str, Any]]]
 ) -> None:
     """Write scores into the card of a model."""
+    names = {"validation": VALIDATION[name]} if name in VALIDATION else {}
     card = {
         **model.card,
         "data": {
-            part: {**facts, "name": ", ".join(MODELS[name])}
+            part: {**facts, "name": ", ".join(names.get(part, MODELS[name]))}
             for part, facts in model.card["data"].items()
         },
         "scores": scores,

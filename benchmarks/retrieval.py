@@ -231,7 +231,7 @@ def embed(model: TrainedModel) -> Callable[[Sequence[Tree]], Any]:
     def vectors(trees: Sequence[Tree]) -> NDArray[np.float32]:
         rows = np.array_split(np.arange(len(trees)), len(trees) // 2048 + 1)
         return np.concatenate(
-            [model.engine.embed(model.read_trees(Selection(trees, one))) for one in rows]
+            [model.embeddings(model.read_trees(Selection(trees, one))) for one in rows]
         )
 
     return vectors

@@ -119,4 +119,4 @@ class Embedder:
 
     def embed_trees(self, trees: Iterable[Tree]) -> Vectors:
         """Return the vectors of programs that are parsed, ``[B, E]``."""
-        return self.model.engine.embed(self.model.read_trees(trees))
+        return self.model.embeddings(self.model.read_trees(trees))

@@ -70,7 +70,7 @@ def evaluate_retrieval(model: ModelLike, corpus: Corpus, *, step: Step | None = 
     for chunk, share in chunk_labelled(model, corpus):
         trees = [corpus[number] for number in chunk]
         begun = time.perf_counter()
-        found.append(model.engine.embed(model.read_trees(trees)))
+        found.append(model.embeddings(model.read_trees(trees)))
         seconds += time.perf_counter() - begun
         rows += chunk
         if step:

@@ -24,6 +24,11 @@ class ModelConfig:
         return False
 
     @property
+    def embedding_size(self) -> int:
+        """How many numbers an embedding of a network has; 0 if it makes none."""
+        return 0
+
+    @property
     def untrained(self) -> "ModelConfig":
         """The configuration as it was before training, if that added to it."""
         return self

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
@@ -20,7 +20,7 @@ from treecaps.models.architectures import ARCHITECTURES, architecture_of
 from treecaps.models.calibration import Calibration
 from treecaps.models.card import describe, is_card, upgrade_card
 from treecaps.models.config import ModelConfig
-from treecaps.models.engine import Arrays, BuildEngine, Engine
+from treecaps.models.engine import BuildEngine, Engine, Floats, check_array
 from treecaps.models.files import parse_json, read_file, to_json_bytes, write_files
 from treecaps.models.options import MAX_INT
 from treecaps.models.settings import of_json, to_json
@@ -37,6 +37,8 @@ CONFIG, TENSORS, LABELS, VOCABULARY, CARD = (
 _NEXT = "train a model with: treecaps train DATA --out FOLDER"
 _AGAIN = "get the whole folder again"
 
+_PROJECTION = "projection"
+"""The tensor that is no network's."""
 _MOST_MEMBERS = 10_000
 
 
@@ -52,6 +54,7 @@ class StoredModel(NamedTuple):
         calibration: What makes probabilities of scores, and when the answer is unknown.
         card: What made it: data, metrics, versions; plain values for JSON.
         task: The name of the task that it was trained for.
+        projection: What embeddings are multiplied with, if anything.
     """
 
     engine: Engine
@@ -62,6 +65,7 @@ class StoredModel(NamedTuple):
     calibration: Calibration
     card: dict[str, Any]
     task: str
+    projection: Floats | None = None
 
 
 def write_model(
@@ -75,11 +79,13 @@ def write_model(
         beside: The contents of other files that belong to it.
         half: Whether to save the weights as float16.
     """
-    network, arrays = model.engine.config, model.engine.arrays()
+    network, arrays = model.engine.config, dict(model.engine.arrays())
+    if model.projection is not None:
+        arrays[_PROJECTION] = model.projection
     if half:
         arrays = {name: _halve(array) for name, array in arrays.items()}
     contents = {
-        TENSORS: save_arrays(dict(arrays), {"format": "pt"}),
+        TENSORS: save_arrays(arrays, {"format": "pt"}),
         LABELS: to_json_bytes(list(model.labels)),
         VOCABULARY: to_json_bytes(model.vocabulary.to_json()),
     }
@@ -125,6 +131,9 @@ def read_model(folder: Path, build: BuildEngine) -> StoredModel:
     try:
         network: ModelConfig = of_json(ARCHITECTURES[config["model"]].config, config["network"])
         arrays = _load_arrays(contents[TENSORS])
+        projection = arrays.pop(_PROJECTION, None)
+        if projection is not None:
+            _check_projection(projection, network, config["weights"])
         # Models of the first versions have an output for each class.
         outputs = config.get("outputs", len(labels))
         engine = build(network, config["weights"], vocabulary, outputs, arrays)
@@ -148,6 +157,7 @@ def read_model(folder: Path, build: BuildEngine) -> StoredModel:
         upgrade_card(config["card"]),
         # Models of the first versions do not say.
         config.get("task", "classification" if labels else "similarity"),
+        projection,
     )
 
 
@@ -236,7 +246,14 @@ def _halve(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(np.float16) if array.dtype == np.float32 else array
 
 
-def _load_arrays(content: bytes) -> Arrays:
+def _check_projection(array: NDArray[Any], network: ModelConfig, weights: Sequence[float]) -> None:
+    """Raise ``ValueError`` if embeddings cannot be multiplied with an array."""
+    numbers = network.embedding_size * np.count_nonzero(weights)
+    size = array.shape[-1] if array.ndim else 0
+    check_array(_PROJECTION, array, (int(numbers), max(size, 1)), np.dtype(np.float32))
+
+
+def _load_arrays(content: bytes) -> dict[str, NDArray[Any]]:
     """Return the arrays of a file, float16 as float32, or raise ``ValueError``."""
     try:
         arrays = load_arrays(content)

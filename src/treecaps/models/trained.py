@@ -7,6 +7,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import Failure, UsageError, naming_extra
 from treecaps.hashing import digest_parts
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from treecaps.models.network import Model
     from treecaps.models.torch_engine import TorchEngine
 
+_LEAST = 1e-12
+"""Below this, a vector is not made longer."""
+
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel:
@@ -46,6 +51,7 @@ class TrainedModel:
         card: What made the model: data, metrics, versions; plain values for JSON.
         task: The name of the task that it was trained for.
         folder: Where it was read from or is kept, if anywhere.
+        projection: ``[E, D]``, what the embeddings of the engine are multiplied with, if anything.
     """
 
     engine: Engine
@@ -57,6 +63,7 @@ class TrainedModel:
     card: dict[str, Any] = field(default_factory=dict)
     task: str = "classification"
     folder: Path | None = None
+    projection: Floats | None = None
 
     def __repr__(self) -> str:
         facts = {"task": self.task, "classes": len(self.labels)}
@@ -119,6 +126,16 @@ class TrainedModel:
     def probabilities(self, inputs: Input) -> Floats:
         """Return the calibrated probability ``[B, classes]`` of each class."""
         return self.calibration.probabilities(self.scores(inputs))
+
+    def embeddings(self, inputs: Input) -> Floats:
+        """Return embeddings of length 1, ``[B, D]``: a dot product says how alike two are."""
+        found = self.engine.embed(inputs)
+        if self.projection is None or not len(found):
+            return found
+        projected = found @ self.projection
+        length = np.linalg.norm(projected, axis=1, keepdims=True)
+        unit: Floats = projected / np.maximum(length, _LEAST)
+        return unit
 
     # What uses models stands above them, so it is imported when it is called.
 
@@ -184,7 +201,8 @@ class TrainedModel:
         """Return a digest of all that answers depend on."""
         known = repr((self.vocabulary.to_json(), self.labels)).encode()
         arrays = (array.tobytes() for array in self.engine.arrays().values())
-        return digest_parts(chain([known], arrays))
+        projection = [] if self.projection is None else [self.projection.tobytes()]
+        return digest_parts(chain([known], arrays, projection))
 
     def save(
         self, folder: str | Path, beside: dict[str, bytes] | None = None, *, half: bool = False

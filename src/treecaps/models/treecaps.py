@@ -139,9 +139,7 @@ class TreeCaps(Network):
             nn.init.zeros_(self.gate.weight)
             nn.init.constant_(self.gate.bias, math.log(math.e - 1))
         self.variable_to_static = _new_routing(config)
-        size = config.primary_size
-        groups = outputs // size if config.per_channel else 1
-        statics = 1 if config.pooling == "max" else groups * config.statics
+        size, statics = config.primary_size, config.static_capsules
         routing = (config.code_iterations, config.squash)
         others: dict[str, Any] = {
             "bias": config.code_bias,
@@ -157,7 +155,6 @@ class TreeCaps(Network):
                 size,
                 config.squash,
             )
-            statics += config.token_channels
         self.secondary: CapsuleLayer | None = None
         if config.secondary:
             others["whiten"] = config.whiten_static

@@ -107,6 +107,18 @@ class TreeCapsConfig(NetworkConfig):
         return self.capsule_size or self.channels * self.slices
 
     @property
+    def static_capsules(self) -> int:
+        """S, how many static capsules a program has, those of tokens among them."""
+        groups = self.channels * self.slices // self.primary_size if self.per_channel else 1
+        found = 1 if self.pooling == "max" else groups * self.statics
+        return found + (self.token_channels if self.feature else 0)
+
+    @property
+    def embedding_size(self) -> int:
+        """How many numbers all static capsules have."""
+        return self.static_capsules * self.primary_size
+
+    @property
     def has_routes(self) -> bool:
         """Whether it can be read out which windows a static capsule comes from."""
         return self.pooling == "routing" and not self.joint and not self.by_coordinate

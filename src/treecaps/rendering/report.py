@@ -227,8 +227,9 @@ class _Report(TrainingFacts):
             return Markup("")
         rows = np.linspace(0, len(self.trees) - 1, count).astype(int).tolist()
         inputs = self.model.read_trees([self.trees[row] for row in rows])
-        engine = self.model.torch_engine
-        capsules = engine.represent(inputs) if self.classifies else engine.embed(inputs)
+        model = self.model
+        represent = model.torch_engine.represent if self.classifies else model.embeddings
+        capsules = represent(inputs)
         if np.ptp(capsules, 0).max() == 0:  # programs that are all alike have no places to take
             return Markup("")
         plane = TSNE(init="pca", random_state=0, perplexity=min(30, (count - 1) / 3))

@@ -124,6 +124,7 @@ class Task:
         examples: Examples,
         nodes: "Longs",
         background: Examples | None = None,
+        train: Examples | None = None,
     ) -> "tuple[TrainedModel, dict[str, float]]":
         """Weigh and calibrate trained networks by validation programs, and return their metrics.
 
@@ -132,6 +133,7 @@ class Task:
             examples: The validation programs.
             nodes: ``[B]``, how many nodes each of the training programs has.
             background: Programs of none of the classes, if there are any to validate with.
+            train: The training programs, if they are at hand.
         """
         return model, {}
 

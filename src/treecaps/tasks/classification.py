@@ -107,6 +107,7 @@ class Classification(Task):
         examples: Examples,
         nodes: "Longs",
         background: Examples | None = None,
+        train: Examples | None = None,
     ) -> "tuple[TrainedModel, dict[str, float]]":
         """Weigh the networks of an ensemble, fit what makes answers unknown, and score."""
         import numpy as np

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from treecaps.models.network import Model
     from treecaps.models.trained import TrainedModel
 
+_FITTED, _AT_ONCE = 20_000, 1_000
+"""How many training programs the discriminant is fitted to, about, and are read at a time."""
+
 
 @register_task
 @dataclass(frozen=True)
@@ -54,6 +57,18 @@ class Similarity(Task):
         gt=0,
     )
     samples_per_class: int = option(8, "programs of a class that a batch has together", ge=2)
+    discriminant_size: int = option(
+        256,
+        "numbers of an embedding, by a linear discriminant of the static capsules; where there are"
+        " no more classes than that, or it is 0, the capsules themselves",
+        ge=0,
+    )
+    whitening: float = option(
+        0.5,
+        "how far the discriminant evens out what differs within classes: 1 is Fisher's",
+        ge=0,
+        le=1,
+    )
 
     def check_model(self, model: "type[Model]") -> None:
         """Complain of an architecture without embeddings."""
@@ -133,13 +148,16 @@ class Similarity(Task):
         examples: Examples,
         nodes: "Longs",
         background: Examples | None = None,
+        train: Examples | None = None,
     ) -> "tuple[TrainedModel, dict[str, float]]":
-        """Calibrate how probable it is that two are of one class; return MAP@R of all networks."""
+        """Fit the discriminant; calibrate how probable it is that two are of one class; score."""
         from treecaps.tasks.calibrate import calibrate_pairs
 
+        if train:
+            model = replace(model, projection=self._discriminant(model, train))
         if not len(examples):
             return model, {}
-        vectors = model.engine.embed(examples.inputs)
+        vectors = model.embeddings(examples.inputs)
         views = vectors.reshape(-1, len(examples), vectors.shape[1])
         model = replace(model, calibration=calibrate_pairs(views, examples.label))
         found = _validation_maps(vectors, examples.label)
@@ -148,6 +166,26 @@ class Similarity(Task):
             for name, value in found.items()
             if value is not None
         }
+
+    def _discriminant(self, model: "TrainedModel", train: Examples) -> "Floats | None":
+        """Return the discriminant of the training programs, or of some classes of them."""
+        import numpy as np
+
+        from treecaps.tasks.discriminant import fit_discriminant
+
+        classes = np.unique(train.label)
+        if not 0 < self.discriminant_size < len(classes):
+            return None
+        order = np.random.default_rng(0).permutation(classes)
+        programs = np.cumsum(np.bincount(train.label)[order])
+        # More classes than directions, however many programs these have.
+        most = max(int(np.searchsorted(programs, _FITTED)), self.discriminant_size + 1)
+        chosen = np.flatnonzero(np.isin(train.label, order[:most]))
+        rows = np.concatenate([chosen, *(train.rows_of(view, chosen) for view in train.views)])
+        some = np.array_split(rows, len(rows) // _AT_ONCE + 1)
+        vectors = np.concatenate([model.engine.embed(train.inputs.select(one)) for one in some])
+        label = np.tile(train.label[chosen], 1 + len(train.views))
+        return fit_discriminant(vectors, label, self.discriminant_size, self.whitening)
 
     def labels(self, classes: tuple[str, ...]) -> tuple[str, ...]:
         """Return nothing: the classes of training only say what is alike."""

@@ -335,8 +335,9 @@ class _Training:
             self.source.comments,
             task=self.preset.task.name,
         )
+        data = self.data
         model, validated = self.preset.task.finish(
-            model, self.data.val, self.data.nodes, self.data.background
+            model, data.val, data.nodes, data.background, data.train
         )
         histories = [trainer.history for trainer in trainers]
         metrics = {

@@ -122,15 +122,12 @@ def _shapes(
     if config.gated:
         yield "gate.weight", (1, sizes[-1])
         yield "gate.bias", (1,)
-    size = config.primary_size
-    groups = sizes[-1] // size if config.per_channel else 1
-    statics = 1 if config.pooling == "max" else groups * config.statics
+    size, statics = config.primary_size, config.static_capsules
     if config.feature:
         yield "tokens.vectors", (config.token_features, config.vector_size)
         yield "tokens.known", (config.token_features,)
         yield "tokens.linear.weight", (config.token_channels * size, config.vector_size)
         yield "tokens.linear.bias", (config.token_channels * size,)
-        statics += config.token_channels
     layers = [("code", classes, config.code_size)]
     if config.secondary:
         layers.insert(0, ("secondary", config.secondary, config.secondary_size))
