@@ -160,6 +160,19 @@ def test_blind_programs_of_a_corpus_are_those_of_a_list(own_cache: Path) -> None
     assert [tree.kind_names() for tree in kept] == [tree.kind_names() for tree in held]
 
 
+def test_blind_programs_of_several_corpora_are_those_of_a_list(
+    own_cache: Path, tmp_path: Path
+) -> None:
+    corpora = [Corpus.build(PROGRAMS), Corpus.build(write_data(tmp_path / "a.jsonl", 8))]
+    rows = np.arange(1, sum(map(len, corpora)), 3)
+    trees: Any = Joined(corpora), [tree for corpus in corpora for tree in corpus]
+    kept, held = (
+        change_trees(Selection(some, rows), "blind", blind, "tree-sitter", False) for some in trees
+    )
+    assert corpora_of(kept)
+    assert [tree.text for tree in kept] == [tree.text for tree in held]
+
+
 def test_sequences_know_where_their_trees_come_from(own_cache: Path) -> None:
     corpus = Corpus.build(PROGRAMS)
     some = Selection(corpus, np.array([1, 4]))

@@ -309,6 +309,10 @@ def change_trees(
         tell: Called with the share done.
     """
     corpus = trees.trees
+    if isinstance(corpus, Joined):
+        every = (Selection(part, np.arange(len(part))) for part in corpus.parts)
+        parts = [change_trees(part, name, change, frontend, comments, tell) for part in every]
+        return Selection(Joined(parts), trees.rows)
     if isinstance(corpus, Corpus):
         try:
             changed = corpus.changed(change, name, tell)
