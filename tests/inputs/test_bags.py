@@ -8,7 +8,7 @@ import pytest
 
 import treecaps
 from tests.conftest import EXAMPLES
-from treecaps.inputs.bags import Bags, Feature, hash_leaves
+from treecaps.inputs.bags import Bags, BagTable, Feature, hash_leaves
 from treecaps.inputs.base import InputDropout
 from treecaps.syntax.blind import blind
 from treecaps.syntax.joined import JoinedTrees
@@ -50,6 +50,21 @@ def test_leaves_are_counted_one_by_one_and_up_to_three_together() -> None:
             named.update(zip(hashes.tolist(), runs, strict=True))
             expected.update(runs)
         assert {named[feature]: count for feature, count in counts.items()} == expected
+
+
+@pytest.mark.parametrize("feature", ["tokens", "leaves", "windows"])
+def test_features_of_a_program_are_sorted_and_those_of_an_empty_one_none(feature: Feature) -> None:
+    codes = ["", "x = x + x", "", "", "x = x + x; y", ""]
+    trees = [treecaps.parse_code(code, "python") for code in codes]
+    bags = bags_of(trees, feature)
+    assert len(bags) == len(codes)
+    table = BagTable(feature)
+    for tree, (begin, end) in zip(trees, pairwise(bags.offsets.tolist()), strict=True):
+        (every,) = table._features(JoinedTrees([tree]))
+        expected, counts = np.unique(every, return_counts=True)
+        np.testing.assert_array_equal(bags.feature[begin:end], expected)
+        np.testing.assert_array_equal(bags.count[begin:end], counts)
+    assert bags_of([], feature).sizes.tolist() == []
 
 
 def test_which_leaf_comes_first_matters() -> None:

@@ -103,12 +103,22 @@ class BagTable:
     def __init__(self, feature: Feature) -> None:
         self._feature = feature
         self._hashes: dict[tuple[str, ...], int] = {}
-        self._found: list[tuple[Longs, Longs]] = []
+        self._found: list[tuple[Longs, Longs, Longs]] = []
 
     def add(self, trees: JoinedTrees) -> None:
         """Add programs."""
-        for every in self._features(trees):
-            self._found.append(np.unique(every, return_counts=True))
+        parts = list(self._features(trees))
+        offsets = np.cumsum([0, *map(len, parts)])
+        every = np.concatenate([np.zeros(0, np.int64), *parts])
+        for begin, end in pairwise(offsets.tolist()):
+            every[begin:end].sort()
+        # Equal ones are neighbours now; a program's first is new, whatever comes before it.
+        is_first = np.ones(len(every) + 1, bool)
+        is_first[1:-1] = every[1:] != every[:-1]
+        is_first[offsets] = True
+        first = np.flatnonzero(is_first[:-1])
+        counts = np.diff(first, append=len(every))
+        self._found.append((np.diff(np.searchsorted(first, offsets)), every[first], counts))
 
     def _features(self, trees: JoinedTrees) -> Iterator[Longs]:
         """Yield the features of each program, as often as it has them."""
@@ -126,13 +136,11 @@ class BagTable:
 
     def bags(self) -> Bags:
         """Return all that was added."""
-        nothing = np.zeros(0, np.int64)
-        features, counts = zip(*self._found, strict=True) if self._found else ((), ())
-        return Bags(
-            np.cumsum([0, *map(len, features)]),
-            np.concatenate([nothing, *features]),
-            np.concatenate([nothing, *counts]),
+        sizes, features, counts = (
+            np.concatenate([np.zeros(0, np.int64), *parts])
+            for parts in (zip(*self._found, strict=True) if self._found else ((),) * 3)
         )
+        return Bags(np.concatenate([[0], np.cumsum(sizes)]), features, counts)
 
     def _hash(self, words: tuple[str, ...]) -> int:
         found = self._hashes.get(words)
