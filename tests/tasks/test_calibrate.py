@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from treecaps.models.calibration import Calibration
-from treecaps.tasks.calibrate import calibrate, calibrate_pairs, least_nodes
+from treecaps.tasks.calibrate import calibrate, calibrate_pairs, find_threshold, least_nodes
 
 
 def draw(
@@ -85,11 +85,29 @@ def test_background_that_is_apart_lies_below_the_threshold_and_right_answers_abo
     assert found.none == pytest.approx(0.5, abs=0.1)
 
 
-def test_where_background_is_near_few_right_answers_are_lost() -> None:
-    lengths, label, background = beside_background(0.1)
-    found = calibrate(lengths, label, background)
-    right = lengths.max(1)[lengths.argmax(1) == label]
-    assert (right >= found.threshold).mean() == pytest.approx(0.975, abs=0.004)
+@pytest.mark.parametrize("programs", [5, 30, 4000])
+@pytest.mark.parametrize("apart", [-0.1, 0.1])
+def test_where_background_is_near_a_class_for_it_counts_as_five_right_answers(
+    apart: float, programs: int
+) -> None:
+    lengths, label, background = beside_background(apart)
+    lengths, label, background = lengths[:programs], label[:programs], background[:programs]
+    threshold = find_threshold(lengths, label, background)
+    right = [
+        float(length.max())
+        for length, one in zip(lengths, label, strict=True)
+        if length.argmax() == one
+    ]
+    longest = background.max(1)
+
+    def cost(value: float) -> float:
+        lost = sum(one < value for one in right) / len(right)
+        return lost + 5 * float((longest >= value).mean())
+
+    assert threshold in right
+    assert sum(one < threshold for one in right) <= 0.1 * len(right)
+    allowed = sorted(right)[: int(0.1 * len(right)) + 1]
+    assert cost(threshold) == pytest.approx(min(map(cost, allowed)), abs=1e-9)
 
 
 def test_probabilities_beside_background_are_of_being_right_at_all() -> None:

@@ -72,7 +72,8 @@ def test_directions_that_hardly_vary_are_not_blown_up() -> None:
     found = fit_discriminant(flat, label, 8, 1.0)
     assert np.isfinite(found).all()
     assert np.abs(found).max() == 1
-    assert np.isfinite(fit_discriminant(np.zeros((6, 3)), np.arange(6) // 2, 2, 0.5)).all()
+    zeros = np.zeros((6, 3), np.float32)
+    assert np.isfinite(fit_discriminant(zeros, np.arange(6) // 2, 2, 0.5)).all()
 
 
 def test_a_model_has_one_where_there_are_more_classes_than_numbers(tmp_path: Path) -> None:

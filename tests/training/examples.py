@@ -15,6 +15,7 @@ SMALL = (
     "vectors=random",
     "epochs=3",
     "batch_size=8",
+    "ordinary_background=false",
 )
 LABELS = ["binary-search", "bubble-sort", "gcd", "stack"]
 

@@ -89,7 +89,8 @@ class _Command(click.Command):
     "--background",
     type=click.Path(path_type=Path),
     help="Programs of none of the classes, in the form of DATA; labels do not matter. The model"
-    " learns to call such code unknown.",
+    " learns to call such code unknown. By default, ordinary code that comes with the package"
+    " serves.",
 )
 @click.option(
     "--val-background",

@@ -158,6 +158,7 @@ PRESETS = {
             "window_dropout": None,
             "token_capsule_dropout": None,
             "rename_probability": 0.5,
+            "ordinary_background": True,
         },
     ),
     # Routes as printed; docs/paper.md has what the paper leaves open, and why it is read so.

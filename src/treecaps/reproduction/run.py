@@ -192,6 +192,8 @@ class Reproduction:
         preset = get_preset(cell.row.preset, cell.row.model)
         epochs = self.epochs.get(cell.column.name)
         changes = [*cell.row.settings, *(_QUICK if self.places.quick else ())]
+        if not preset.model.CLOSED_FORM:
+            changes.append("ordinary_background=false")  # all learn from the same programs
         if epochs and not preset.model.CLOSED_FORM:
             changes.append(f"epochs={math.ceil(epochs)}")
         return apply_settings(preset, changes)
@@ -339,6 +341,12 @@ def _warm_up(preset: str) -> None:
     """Load and compile what trainings share, so that the first is not charged with it."""
     trees = [parse_code(f"x = {number}\n", "python") for number in range(4)]
     labels = ["one", "two"] * 2
-    settings = ["epochs=1", "channels=1", "hidden=", "rename_probability=0"]
+    settings = [
+        "epochs=1",
+        "channels=1",
+        "hidden=",
+        "rename_probability=0",
+        "ordinary_background=false",
+    ]
     small = apply_settings(get_preset(preset), settings)
     train(trees, labels, val=(trees, labels), preset=small)

@@ -15,6 +15,10 @@ _LOST_BESIDE_BACKGROUND = (0.01, 0.025)
 """The same where there is background: if that is well apart, and otherwise."""
 _PASSED = 0.0005
 """The share of background that may get a class, if no more right answers are lost for it."""
+_MOST_LOST = 0.1
+"""The share of right answers that may be called unknown where background is near."""
+_WORSE = 5
+"""How much worse a class for background is than none for a right answer."""
 _LITTLE = 24
 """Trees of so many nodes have a statement or two: nobody can tell what they are for."""
 _BINS = 400
@@ -69,16 +73,23 @@ def find_threshold(
     Returns:
         At most 5 % of the right answers lie below it. With background, one in 2,000 of that passes,
         if at most 2.5 % of the right answers lie below it. Where the two are well apart, it lies
-        halfway between them.
+        halfway between them. Where they are near, a class for background counts as five right
+        answers that are lost, and no more than 10 % of those are.
     """
     right = lengths.max(1)[lengths.argmax(1) == label]
     if background is None or not len(background):
         return float(np.quantile(right, _LOST, method="lower")) if len(right) else 0.0
-    threshold = np.nextafter(np.quantile(background.max(1), 1 - _PASSED, method="higher"), 1)
-    if len(right):
-        low, high = np.quantile(right, _LOST_BESIDE_BACKGROUND, method="lower")
-        threshold = min(max(threshold, (threshold + low) / 2), high)
-    return float(threshold)
+    longest = np.sort(background.max(1))
+    threshold = np.nextafter(np.quantile(longest, 1 - _PASSED, method="higher"), 1)
+    if not len(right):
+        return float(threshold)
+    low, high = np.quantile(right, _LOST_BESIDE_BACKGROUND, method="lower")
+    if threshold <= high:
+        return float(max(threshold, (threshold + low) / 2))
+    lost = np.arange(int(_MOST_LOST * len(right)) + 1)
+    found = np.sort(right)[lost]
+    passed = 1 - np.searchsorted(longest, found) / len(longest)
+    return float(found[np.argmin(lost / len(right) + _WORSE * passed)])
 
 
 def _calibrate_beside(

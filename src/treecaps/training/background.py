@@ -3,7 +3,7 @@
 People ask about whole files, about functions and about a few lines, so background is all of these.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from treecaps.syntax.functions import find_functions
 from treecaps.syntax.languages import LANGUAGES
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
+from treecaps.training.ordinary import ordinary_code
 
 _LINES = (3, 12)
 """How many lines a fragment has, at least and at most."""
@@ -28,6 +29,9 @@ class Background:
 
     files: Selection
     pieces: Sequence[Tree]
+
+    def __len__(self) -> int:
+        return len(self.files) + len(self.pieces)
 
     def view(self, transform: TreeTransform | None = None) -> Joined:
         """Return all of it; files in another view, if one is given. Pieces are always as is."""
@@ -63,6 +67,26 @@ def make_background(
         parts = Selection(trees, rows[kept]), Selection(trees, rows[~kept])
     train, others = (Background(one, Joined([functions(one), cut(one)])) for one in parts)
     return train, others
+
+
+def ordinary_background(languages: Collection[str]) -> tuple[Background, Background]:
+    """Return ordinary code that comes with the package, for training and for validation.
+
+    Half of it is in some languages, as far as there is enough, and half is blind.
+    """
+    nothing = Selection([], np.zeros(0, np.int64))
+    code = ordinary_code()
+    train, val = (
+        Background(
+            nothing,
+            [
+                code.tree(row, blind=place % 2 == 1)
+                for place, row in enumerate(code.choose(languages, val=val).tolist())
+            ],
+        )
+        for val in (False, True)
+    )
+    return train, val
 
 
 def functions(trees: Selection) -> Subtrees:

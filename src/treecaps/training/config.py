@@ -62,6 +62,11 @@ class TrainingConfig:
         ge=0,
         le=1,
     )
+    ordinary_background: bool = option(
+        False,
+        "without other background, learn from features of ordinary code that come with the package"
+        " what is of none of the classes",
+    )
     val_share: float = option(
         0.1, "share of each class for validation, where no other data are", ge=0, lt=1
     )

@@ -167,9 +167,7 @@ def prepare(
         every = [Joined(pair) for pair in zip(every, others, strict=True)]
         split.facts["training"]["background"] = len(others[0])
     val_every = _in_views(split.val_trees, val_views)
-    val_others = (
-        background[1].in_views(val_views) if background and len(background[1].files) else []
-    )
+    val_others = background[1].in_views(val_views) if background and len(background[1]) else []
     return Data(
         split.trees,
         split.val_trees,

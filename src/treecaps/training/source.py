@@ -14,7 +14,8 @@ from treecaps.models.trained import TrainedModel, spell_parser
 from treecaps.syntax.blind import blind
 from treecaps.syntax.rewrite import rewrite
 from treecaps.syntax.tree import Tree
-from treecaps.training.background import cut_fragment, make_background
+from treecaps.training.background import cut_fragment, make_background, ordinary_background
+from treecaps.training.ordinary import FRONTEND
 from treecaps.training.prepare import Data, Labels, OnPrepare, change_trees, prepare
 from treecaps.training.presets import Preset
 
@@ -57,6 +58,8 @@ class Source:
                 seed,
                 transform("fragment", cut_fragment, "cutting fragments"),
             )
+        elif self.has_ordinary_background(preset):
+            background = ordinary_background(languages_of(self.trees))
         return prepare(
             self.trees,
             self.labels,
@@ -78,6 +81,11 @@ class Source:
             on_prepare=on_prepare,
         )
 
+    def has_ordinary_background(self, preset: Preset) -> bool:
+        """Whether background that comes with the package can serve and is to."""
+        wanted = preset.training.ordinary_background and learns_background(preset)
+        return wanted and (self.frontend, self.comments) == (FRONTEND, False)
+
 
 def check_trees(trees: Any) -> None:
     """Complain of what is no list of trees, before anything is done with it."""
@@ -91,6 +99,18 @@ def check_trees(trees: Any) -> None:
         )
 
 
+def learns_background(preset: Preset) -> bool:
+    """Whether a preset learns from programs of none of the classes."""
+    return preset.task.takes_background and preset.model.LEARNS_BACKGROUND
+
+
+def languages_of(trees: Sequence[Tree]) -> set[str]:
+    """Return the languages of trees; those of a corpus need not be read for it."""
+    if isinstance(trees, Corpus):
+        return set(trees.languages)
+    return {tree.language for tree in trees}
+
+
 def refuse_background(preset: Preset, background: object, val: object) -> None:
     """Complain of background, if there is any, where it is not learned from."""
     if background is None:
@@ -100,7 +120,7 @@ def refuse_background(preset: Preset, background: object, val: object) -> None:
             )
         return
     name = architecture_of(preset.network)
-    if not preset.task.takes_background or not preset.model.LEARNS_BACKGROUND:
+    if not learns_background(preset):
         what = f"the architecture {name}" if preset.task.takes_background else preset.task.name
         raise UsageError(
             f"{what} does not learn from background: leave it out", arguments=("background",)
