@@ -191,7 +191,9 @@ def _train(preset: str, data: Path, count: int) -> Callable[[], None]:
     with tempfile.TemporaryDirectory() as folder:
         corpus = Corpus.build(_write(data, count, folder), cache=folder)
         trees, labels = [corpus[row] for row in range(len(corpus))], list(corpus.labels)
-    chosen = apply_settings(get_preset(preset), ["epochs=1", "vectors=random"])
+    chosen = apply_settings(
+        get_preset(preset), ["epochs=1", "vectors=random", "ordinary_background=false"]
+    )
 
     def run() -> None:
         treecaps.train(trees, labels, preset=chosen)

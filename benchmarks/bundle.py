@@ -57,7 +57,7 @@ BACKGROUND = {"algorithms": "ordinary"}
 """Programs of none of the classes."""
 SETTINGS: dict[str, tuple[str, ...]] = {
     "algorithms": ("epochs=6", "learning_rate=0.002"),
-    "poj104": ("epochs=6",),
+    "poj104": ("epochs=6", "ordinary_background=false"),
     # One static capsule a channel: what is routed is a fourth, and so is the discriminant.
     "similar": (
         "statics=1",
@@ -67,13 +67,20 @@ SETTINGS: dict[str, tuple[str, ...]] = {
         "learning_rate=0.01",
         "epochs=20",
     ),
-    "atlas": (),
+    "atlas": ("ordinary_background=false",),
 }
 POJ_PROBLEMS, POJ_PROGRAMS = 64, 128
 """The other problems are for validation and test, as CodeXGLUE divides them; and how many programs
 of each there are."""
 FIRST = {
-    "algorithms": ("hidden=64,64", "channels=16", "statics=2", "gate_capsules=true", "epochs=12")
+    "algorithms": (
+        "hidden=64,64",
+        "channels=16",
+        "statics=2",
+        "gate_capsules=true",
+        "epochs=12",
+        "ordinary_background=false",
+    )
 }
 """Settings of a training before the other: of the classes alone, which needs higher rates. Three
 convolutions and 16 channels of two static capsules do as well as five and 64 of one, and take half

@@ -214,7 +214,10 @@ def measure_epoch(corpus: Corpus, preset: str) -> dict[str, Any]:
     from treecaps.training.train import train
 
     chosen = get_preset(preset)
-    chosen = replace(chosen, training=replace(chosen.training, epochs=1, vectors="random"))
+    chosen = replace(
+        chosen,
+        training=replace(chosen.training, epochs=1, vectors="random", ordinary_background=False),
+    )
     begun = time.perf_counter()
     train(corpus, preset=chosen)
     return {

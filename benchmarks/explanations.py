@@ -118,7 +118,7 @@ def main() -> None:
     tune_malloc()
     torch.set_num_threads(1)
     corpus, val = (Corpus.build(options.data / f"{part}.jsonl.gz") for part in ("train", "val"))
-    preset = apply_settings(get_preset("default"), options.set)
+    preset = apply_settings(get_preset("default"), ["ordinary_background=false", *options.set])
     kinds: tuple[Literal["random"] | Method, ...] = ("random", *METHODS)
     found: dict[str, list[list[tuple[float, float]]]] = {kind: [] for kind in kinds}
     seconds = dict.fromkeys(METHODS, 0.0)
