@@ -11,6 +11,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.test_cli import PROGRAMS, bad_files, run
 from tests.inference.examples import LABELS, save_small_model, small_model
+from tests.search.examples import write_files
 from treecaps.inference.classify import Classification, classify
 from treecaps.models.calibration import Calibration
 from treecaps.models.trained import load
@@ -113,12 +114,27 @@ def test_standard_input_is_read(
     assert isinstance(result, Classification)
     assert found == {**result.to_dict(), "id": "-"}
     type_in(monkeypatch, code)
-    done = run_here(*words)
-    assert done.returncode == 1
-    assert "name it with language=NAME" in json.loads(done.stdout)["error"]["message"]
+    assert json.loads(run_here(*words).stdout) == found  # the language is guessed
     done = run_here(*words, "-")
     assert (done.returncode, done.stdout) == (2, "")
     assert "only once" in done.stderr
+
+
+def test_a_mixed_folder(model: Path, tmp_path: Path, run_here: Run) -> None:
+    gcd, notebook = (PROGRAMS / "gcd/gcd.py").read_text(), tmp_path / "a.ipynb"
+    cells = [{"cell_type": "code", "source": code} for code in (gcd, "x = 1")]
+    notebook.write_text(json.dumps({"cells": cells, "metadata": {}}))
+    files = {"tool": "#!/bin/python\n" + gcd, "venv/a.py": gcd, "gone.py": gcd, "notes.md": "x"}
+    write_files(tmp_path, {**files, ".gitignore": "gone.py\n"})
+    words = ("classify", "--model", model, tmp_path, "--json")
+    done = run_here(*words)
+    ids = [json.loads(line)["id"] for line in done.stdout.splitlines()]
+    assert ids == [f"{notebook}:cell 1", f"{notebook}:cell 2", str(tmp_path / "tool")]
+    assert done.stderr.splitlines() == [
+        f"{tmp_path}: passed over 1 files in no known language (1 .md)",
+        f"{tmp_path}: left out 1 folder (venv), 1 file (ignored by .gitignore); --all takes them",
+    ]
+    assert run_here(*words, "--all").stdout.count("\n") == 5
 
 
 def test_bad_input_gives_a_line_and_loses_nothing(

@@ -89,9 +89,8 @@ def test_many_files_and_folders_print_a_line_each() -> None:
 def test_standard_input_is_read() -> None:
     done = run("parse", "-", "--language", "c++", "--json", stdin=b"int a;")
     assert json.loads(done.stdout)["tree"]["text"] == "int a;"
-    done = run("parse", "-", stdin=b"int a;")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "name it with language=NAME (--language)" in done.stderr
+    done = run("parse", "-", "--json", stdin=(PROGRAMS / "gcd/gcd.rs").read_bytes())
+    assert json.loads(done.stdout)["tree"]["language"] == "rust"
 
 
 def test_json_is_an_object_a_line_and_failures_are_among_them(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def rows(text: str) -> list[dict[str, Any]]:
 def test_pairs_of_files(model: Path, work: Path, run_here: Run) -> None:
     done = run_here("clones", work, "--model", model, "--files", "--pairs", "--json")
     assert done.returncode == 1
-    assert "left out 2 files (1 tests, 1 in folders of other people's code)" in done.stderr
+    assert "left out 1 folder (node_modules), 1 file (tests); --all takes them" in done.stderr
     found = rows(done.stdout)
     assert len(found) == 10
     assert all(list(row) == ["left", "right", "copied", "similarity"] for row in found)

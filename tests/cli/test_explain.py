@@ -152,7 +152,7 @@ def test_control_characters_in_code_are_escaped(tmp_path: Path) -> None:
         (["examples/programs"], "explain takes one program, and"),
         (["nowhere.py"], "nowhere.py: "),
         (["README.unknown"], "unknown language"),
-        (["-"], "standard input has no file name; name it with language=NAME (--language)"),
+        (["https://example.org/a.py"], "is a URL; download it first, or pipe it into '-'"),
         ([str(GCD), "--label", "no-such"], "the model knows no class 'no-such'"),
         ([str(GCD), "--label", "unknown"], "unknown is no class: without a label, the best guess"),
         ([str(GCD), "--html", "/nowhere/page.html"], "cannot write /nowhere/page.html"),

@@ -1,6 +1,7 @@
 import os
 import pickle
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -126,8 +127,48 @@ def test_an_empty_file_is_an_empty_program(tmp_path: Path) -> None:
     assert Program.read(tmp_path / "a.c").text == b""
 
 
-@pytest.mark.parametrize("name", ["a.xyz", "Makefile", "a."])
+@pytest.mark.parametrize(
+    ("name", "text", "language"),
+    [
+        ("a.h", "#include <stdio.h>\nint f(int a);\n", "c"),
+        ("a.h", '#ifdef __cplusplus\nextern "C" {\nclass X;\n#endif\nint class(int x);\n', "c"),
+        ("a.h", "// class A {};\nint f(int a, int b) { return a & b; }\n", "c"),
+        ("A.H", "#pragma once\nclass A { int b; };\n", "cpp"),
+        ("a.h", "#include <vector>\nint f();\n", "cpp"),
+        ("tool", "#!/usr/bin/env python3\nputs 'x'\n", "python"),
+        ("tool", "#!/opt/bin/ruby -w\nx = 1\n", "ruby"),
+        ("tool", "#!/usr/bin/env A=1 deno\nx = 1\n", "typescript"),
+        ("tool", "package main\n\nfunc main() { x := 1 }\n", "go"),
+    ],
+)
+def test_contents_tell_the_language(tmp_path: Path, name: str, text: str, language: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert Program.read(tmp_path / name).language == language
+    assert Program.read(tmp_path / name, "kotlin").language == "kotlin"
+
+
+@pytest.mark.parametrize(
+    "piece", ["/*", '"\\"', "#if x __cplusplus\n", "class ", "const a", "template "]
+)
+def test_no_header_takes_long(tmp_path: Path, piece: str) -> None:
+    (tmp_path / "a.h").write_text(piece * 100_000)
+    begun = time.monotonic()
+    Program.read(tmp_path / "a.h")
+    assert time.monotonic() - begun < 2
+
+
+@pytest.mark.parametrize("path", ["https://example.org/a/b.py", "file:///tmp/a.c", "http://a/b"])
+def test_urls_are_refused_with_a_sentence(path: str) -> None:
+    for form in (path, Path(path)):
+        with pytest.raises(ProgramError, match="is a URL; download it first"):
+            Program.read(form)
+
+
+@pytest.mark.parametrize("name", ["a.xyz", "shell", "a."])
 def test_an_unknown_language_says_what_to_do(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ProgramError, match="no such file"):
+        Program.read(tmp_path / name)
+    (tmp_path / name).write_text("#!/bin/sh\nls\n")
     with pytest.raises(ProgramError, match=r"unknown language .*language=NAME") as caught:
         Program.read(tmp_path / name)
     assert caught.value.code == "unknown-language"

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from treecaps.cli.inputs import expand, open_input
-from treecaps.cli.options import json_option, model_option, program_options, workers_option
+from treecaps.cli.options import (
+    all_option,
+    json_option,
+    model_option,
+    program_options,
+    workers_option,
+)
 from treecaps.cli.output import fail, is_terminal, note, progress, say, say_json
 from treecaps.errors import Failure
 
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
 )
 @click.option("--functions", is_flag=True, help="Tell the class of each function by itself.")
 @program_options
+@all_option
 @workers_option
 @click.option("--verbose", is_flag=True, help="Say at the end what the time went into.")
 @json_option
@@ -41,22 +48,24 @@ def command(
     functions: bool,
     language: str | None,
     max_bytes: int,
+    everything: bool,
     workers: int | None,
     verbose: bool,
     as_json: bool,
 ) -> int:
     """Tell which classes programs belong to.
 
-    FILE may be a file, a folder (all programs below it) or - for standard input, which needs
-    --language. Each prints a line: the class with its probability, then others of 5 % or more. At
-    the end it is said how many have a class.
+    FILE may be a file, a notebook (each code cell is a program), a folder (all programs below it)
+    or - for standard input. Where no file name tells the language, it is guessed. Each prints a
+    line: the class with its probability, then others of 5 % or more. At the end it is said how many
+    have a class.
 
     A program in which no class is present enough (its length is below the model's threshold) is
     unknown; a guess of 5 % or more stands beside. Of a line or two, and of texts that are no
     programs, nothing is guessed. Probabilities are of being right, without background if of any
     class.
     """
-    inputs = expand(paths, language)
+    inputs = expand(paths, language, max_bytes=max_bytes, everything=everything)
     begun = time.perf_counter()
     from treecaps.inference.classify import classify
     from treecaps.models.engine import set_num_threads
@@ -68,7 +77,7 @@ def command(
     tune_malloc()
     model = load(folder)
     times = {"imports": imported - begun, "loading": time.perf_counter() - imported}
-    programs = (open_input(path, failure, language, max_bytes) for path, failure in inputs)
+    programs = (open_input(path, found, language, max_bytes) for path, found in inputs)
     workers = workers or min(len(inputs), os.cpu_count() or 1)
     counts: Counter[str] = Counter()
     done = {path: number / len(inputs) for number, (path, _) in enumerate(inputs)}

@@ -18,7 +18,7 @@ from treecaps.cli.output import (
     check_writable,
     fail,
     note,
-    note_passed_over,
+    note_sources,
     progress,
     say,
     say_csv,
@@ -81,7 +81,12 @@ _COLUMNS = (
     type=click.Path(path_type=Path),
     help="List pairs of DIR with this folder, or the folder of this index, only.",
 )
-@click.option("--all", "everything", is_flag=True, help="Also tests, generated and ignored files.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Also tests, generated and ignored files, packages of others and what builds made.",
+)
 @click.option(
     "--min-lines",
     type=click.IntRange(min=1),
@@ -242,14 +247,12 @@ class _Reader:
 
         if not folder.is_dir():
             raise UsageError(f"{folder} is no folder; name the folder whose programs to compare")
-        sources = list_sources(folder)
-        note_passed_over(folder, sources)
+        sources = list_sources(folder, leave_out=not self.everything)
         files = sources.files
         if not self.everything:
             files, left = leave_out(folder, files)
-            if left:
-                reasons = ", ".join(f"{count:,} {reason}" for reason, count in left.most_common())
-                note(f"{folder}: left out {left.total():,} files ({reasons}); --all takes them")
+            sources.left_out.update(left)
+        note_sources(folder, sources)
         if not files and not sources.failures:
             raise UsageError(f"{folder} holds no programs in a known language to compare")
         functions = self.what == "functions"

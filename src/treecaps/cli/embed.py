@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from treecaps.cli.inputs import expand, open_input
-from treecaps.cli.options import embedding_model_option, program_options, workers_option
+from treecaps.cli.options import (
+    all_option,
+    embedding_model_option,
+    program_options,
+    workers_option,
+)
 from treecaps.cli.output import fail, is_terminal, note, progress
 from treecaps.errors import Failure, UsageError
 
@@ -37,6 +42,7 @@ _FORMATS: "tuple[Format, ...]" = ("jsonl", "npy", "parquet")
     help="JSON Lines, an array of numpy or Parquet; by default what --out ends in, or jsonl.",
 )
 @program_options
+@all_option
 @workers_option
 def command(
     paths: tuple[str, ...],
@@ -46,12 +52,14 @@ def command(
     form: "Format | None",
     language: str | None,
     max_bytes: int,
+    everything: bool,
     workers: int | None,
 ) -> int:
     """Compute embeddings of programs.
 
-    FILE may be a file, a folder (all programs below it) or - for standard input, which needs
-    --language. Vectors have length 1, so the product of two says how alike their programs are.
+    FILE may be a file, a notebook (each code cell is a program), a folder (all programs below it)
+    or - for standard input. Where no file name tells the language, it is guessed. Vectors have
+    length 1, so the product of two says how alike their programs are.
 
     JSON Lines and Parquet name the program, its function and the line with each vector; an array
     has the embeddings alone, a row for each in the same order. Programs that fail are told and left
@@ -60,7 +68,7 @@ def command(
     form = form or _format_of(out)
     if out is None and form != "jsonl" and is_terminal(sys.stdout):
         raise UsageError(f"{form} is not for reading: name a file with --out")
-    inputs = expand(paths, language)
+    inputs = expand(paths, language, max_bytes=max_bytes, everything=everything)
     from treecaps.inference.embed import Embedder
     from treecaps.inference.embeddings import write
     from treecaps.models.engine import set_num_threads
@@ -69,7 +77,7 @@ def command(
     set_num_threads(1)  # the other cores parse
     tune_malloc()
     embedder = Embedder(folder)
-    programs = (open_input(path, failure, language, max_bytes) for path, failure in inputs)
+    programs = (open_input(path, found, language, max_bytes) for path, found in inputs)
     workers = workers or min(len(inputs), os.cpu_count() or 1)
     done = {path: number / len(inputs) for number, (path, _) in enumerate(inputs)}
     failed = made = 0

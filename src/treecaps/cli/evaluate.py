@@ -13,7 +13,7 @@ from treecaps.cli.output import (
     fail,
     new_table,
     note,
-    note_passed_over,
+    note_sources,
     progress,
     say_json,
     say_table,
@@ -96,7 +96,7 @@ def command(
     if confusion or "embeddings" not in get_task(model.task).answers:
         check_answers(model, "classes")
     data = DataSet(path, language=language, max_bytes=max_bytes)
-    note_passed_over(path, data.sources)
+    note_sources(path, data.sources)
     scores, parse_ms = _score(model, data, workers, cache)
     other = _score(model, data, workers, cache, blind=True)[0] if blind else None
     if confusion:

@@ -55,7 +55,7 @@ def command(
 ) -> int:
     """Show what of a program leads to its class.
 
-    FILE may be - for standard input, which needs --language. Prints the program with what each line
+    FILE may be - for standard input. Prints the program with what each line
     adds, in per cent of all that its lines add; on a terminal, tokens that speak for the class are
     on orange ground, those against it on blue.
     """

@@ -5,12 +5,13 @@ from pathlib import Path
 import click
 
 from treecaps.cli.options import (
+    all_option,
     embedding_model_option,
     json_option,
     max_bytes_option,
     workers_option,
 )
-from treecaps.cli.output import fail, note, note_passed_over, progress, say, say_json
+from treecaps.cli.output import fail, note, note_sources, progress, say, say_json
 
 
 @click.command("index")
@@ -24,6 +25,7 @@ from treecaps.cli.output import fail, note, note_passed_over, progress, say, say
 )
 @embedding_model_option
 @click.option("--files", is_flag=True, help="Index whole files, not functions.")
+@all_option
 @max_bytes_option
 @workers_option
 @json_option
@@ -32,6 +34,7 @@ def command(
     out: Path,
     folder: Path,
     files: bool,
+    everything: bool,
     max_bytes: int,
     workers: int | None,
     as_json: bool,
@@ -54,8 +57,8 @@ def command(
 
     set_num_threads(1)  # the other cores parse
     tune_malloc()
-    sources = list_sources(directory)
-    note_passed_over(directory, sources)
+    sources = list_sources(directory, leave_out=not everything)
+    note_sources(directory, sources)
     with progress("indexing") as advance:
         update = update_index(
             directory,

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from treecaps.cli.output import fail, note_passed_over, progress
+from treecaps.cli.output import fail, note_sources, progress
 from treecaps.errors import Failure, ProgramError, UsageError
-from treecaps.syntax.program import Item, Program, ProgramFile
-from treecaps.syntax.sources import list_sources
+from treecaps.syntax.program import MAX_BYTES, Item, Program, ProgramFile
+from treecaps.syntax.sources import NOTEBOOK, list_sources
 
 if TYPE_CHECKING:
     from treecaps.data.corpus import Corpus
@@ -17,36 +17,69 @@ if TYPE_CHECKING:
 
 _ROWS = 40
 
-Input = tuple[str, Failure | None]
-"""A file, or something that stands for none and what is wrong with it."""
+Input = tuple[str, Program | Failure | None]
+"""What an input is called, and what is known already: a cell, or what is wrong with it."""
 
 
-def expand(paths: tuple[str, ...], language: str | None) -> list[Input]:
-    """Return the files that paths stand for; with a language, whatever files are called."""
+def expand(
+    paths: tuple[str, ...],
+    language: str | None,
+    *,
+    max_bytes: int = MAX_BYTES,
+    everything: bool = False,
+) -> list[Input]:
+    """Return the files that paths stand for; with a language, whatever files are called.
+
+    Args:
+        paths: Files, folders, and ``-`` for standard input.
+        language: The language of all of them.
+        max_bytes: Larger files are refused.
+        everything: Whether also what is left out of folders by default.
+    """
     if paths.count("-") > 1:
         raise UsageError("standard input can be read only once")
-    return list(_expand(paths, everything=language is not None))
+    return list(_expand(paths, language, max_bytes, everything))
 
 
-def _expand(paths: tuple[str, ...], everything: bool) -> Iterator[Input]:
+def _expand(
+    paths: tuple[str, ...], language: str | None, max_bytes: int, everything: bool
+) -> Iterator[Input]:
     for path in paths:
         if path == "-" or not os.path.isdir(path):
-            yield path, None
+            yield from _cells(path, language, max_bytes)
             continue
-        sources = list_sources(path, everything=everything)
-        note_passed_over(path, sources)
+        sources = list_sources(
+            path, everything=language is not None, leave_out=not everything, also=(NOTEBOOK,)
+        )
+        note_sources(path, sources)
         for failure in sources.failures:
             yield os.path.join(path, failure.id), failure
         for name in sources.files:
-            yield os.path.join(path, name), None
+            yield from _cells(os.path.join(path, name), language, max_bytes)
         if not sources.files and not sources.failures:
             yield path, Failure(path, "unreadable", "holds no programs in a known language")
 
 
-def open_input(path: str, failure: Failure | None, language: str | None, max_bytes: int) -> Item:
+def _cells(path: str, language: str | None, max_bytes: int) -> Iterator[Input]:
+    """Yield a file, or the cells of one that is a notebook."""
+    if not path.lower().endswith(NOTEBOOK):
+        yield path, None
+        return
+    from treecaps.syntax.notebooks import read_cells
+
+    found = read_cells(path, language, max_bytes=max_bytes)
+    for one in [found] if isinstance(found, Failure) else found:
+        yield one.id, one
+
+
+def open_input(
+    path: str, found: Program | Failure | None, language: str | None, max_bytes: int
+) -> Item:
     """Return one of the inputs that ``expand`` returned; files are read by who parses them."""
-    if failure:
-        return replace(failure, id=path)
+    if isinstance(found, Failure):
+        return replace(found, id=path)
+    if found:
+        return found
     if path != "-":
         return ProgramFile(Path(path), path, language, max_bytes)
     try:
@@ -59,18 +92,6 @@ def read_input(path: str, language: str | None, max_bytes: int) -> Program | Fai
     """Read one file, or standard input."""
     found = open_input(path, None, language, max_bytes)
     return found.read() if isinstance(found, ProgramFile) else found
-
-
-def read_query(path: str, language: str | None, max_bytes: int) -> Program | Failure:
-    """Read what is searched for; the language of standard input is guessed unless it is named."""
-    if path != "-" or language:
-        return read_input(path, language, max_bytes)
-    from treecaps.syntax.guess import guess_language
-
-    program = read_input(path, "c", max_bytes)
-    if isinstance(program, Failure):
-        return program
-    return program.replace(language=guess_language(program.text))
 
 
 def build_corpus(
@@ -88,7 +109,7 @@ def build_corpus(
     from treecaps.data.dataset import DataSet
 
     data = DataSet(place, language=language, max_bytes=max_bytes)
-    note_passed_over(place, data.sources)
+    note_sources(place, data.sources)
     with progress(f"parsing {place.name}") as advance:
         return Corpus.build(
             data,

@@ -99,6 +99,13 @@ def parser_options(command: Command) -> Command:
     return command
 
 
+all_option = click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Also what is left out of folders: ignored files, packages of others, virtual"
+    " environments, what builds made.",
+)
 workers_option = click.option(
     "--workers",
     type=click.IntRange(min=1),

@@ -95,10 +95,12 @@ def note(text: str) -> None:
     click.echo(to_one_line(text), err=True)
 
 
-def note_passed_over(folder: str | Path, sources: Sources) -> None:
-    """Tell people of files in a folder that are in no known language."""
+def note_sources(folder: str | Path, sources: Sources) -> None:
+    """Tell people of files in a folder that are in no known language, or were left out."""
     if sources.passed_over:
         note(f"{folder}: passed over {sources.tell_passed_over()}")
+    if left := sources.tell_left_out():
+        note(f"{folder}: left out {left}; --all takes them")
 
 
 def fail(name: str, message: str, arguments: Iterable[str] = ()) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from treecaps.cli.inputs import expand, open_input
-from treecaps.cli.options import json_option, parser_options
+from treecaps.cli.options import all_option, json_option, parser_options
 from treecaps.cli.output import (
     fail,
     is_terminal,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.command("parse")
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 @parser_options
+@all_option
 @click.option("--tree", "in_full", is_flag=True, help="Print the trees of several files in full.")
 @click.option(
     "--edges",
@@ -46,6 +47,7 @@ def command(
     language: str | None,
     comments: bool,
     max_bytes: int,
+    everything: bool,
     in_full: bool,
     edges: bool,
     svg: str | None,
@@ -53,16 +55,17 @@ def command(
 ) -> int:
     """Turn source files into syntax trees.
 
-    FILE may be a file, a folder (all programs below it) or - for standard input. One file prints
+    FILE may be a file, a notebook (each code cell is a program), a folder (all programs below it)
+    or - for standard input. One file prints
     its tree, several print a line each; --json prints one object a line for each.
     """
     from treecaps.data.parallel import parse_programs
 
     get_frontend(frontend)  # complain now, not in another process
-    inputs = expand(paths, language)
+    inputs = expand(paths, language, max_bytes=max_bytes, everything=everything)
     if svg and len(inputs) != 1:
         raise UsageError(f"--svg draws one file, not {len(inputs)}")
-    programs = (open_input(path, failure, language, max_bytes) for path, failure in inputs)
+    programs = (open_input(path, found, language, max_bytes) for path, found in inputs)
     results = parse_programs(
         programs, frontend, comments=comments, workers=min(len(inputs), os.cpu_count() or 1)
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from treecaps.cli.inputs import open_index, read_query
+from treecaps.cli.inputs import open_index, read_input
 from treecaps.cli.options import json_option, program_options
 from treecaps.cli.output import note, say, say_json, tell_alike
 from treecaps.errors import Failure, UsageError
@@ -73,7 +73,7 @@ def command(
     chosen = Lines.parse(lines) if lines else None
     if chosen and functions:
         raise UsageError("--lines and --functions exclude each other: leave one out")
-    program = read_query(file, language, max_bytes)
+    program = read_input(file, language, max_bytes)
     if isinstance(program, Failure):
         raise UsageError(f"{file}: {program.message}", arguments=program.arguments)
     from treecaps.models.engine import set_num_threads

@@ -60,7 +60,7 @@ class DataSet:
         """How far the newest iteration has come, from 0 to 1."""
         self._shape = _shape_of(self.path)
         if self._shape == "folder":
-            self.sources = list_sources(self.path, everything=bool(language))
+            self.sources = list_sources(self.path, everything=bool(language), leave_out=False)
             if not self.sources.files and not self.sources.failures:
                 raise self._nothing_here()
 

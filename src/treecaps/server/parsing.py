@@ -9,13 +9,14 @@ from typing import Any, NamedTuple, TypeVar
 from treecaps.errors import Failure, ProgramError, UsageError
 from treecaps.inference.units import CodeUnit, units_of
 from treecaps.syntax.frontends.base import time_limit
-from treecaps.syntax.guess import guess_language
+from treecaps.syntax.guess import guess_language, language_of_code
 from treecaps.syntax.languages import (
     LANGUAGES,
     Language,
     has_known_ending,
     language_named,
     language_of_file,
+    needs_contents,
     register,
 )
 from treecaps.syntax.parse import loaded_frontend
@@ -175,6 +176,8 @@ def _language_of(source: Source, _: _Setting) -> str | Failure:
         if source.language:
             return language_named(source.language).name
         if source.filename and has_known_ending(source.filename):
+            if needs_contents(source.filename):
+                return language_of_code(source.filename, source.code.encode("utf-8", "replace"))
             return language_of_file(source.filename).name
     except UsageError as error:
         return Failure(source.id, "unknown-language", str(error))

@@ -1,9 +1,9 @@
-"""Guess the language of a piece of code that comes without a file name."""
+"""Guess the language of code whose file name does not tell it."""
 
 import re
 
 from treecaps.errors import ProgramError
-from treecaps.syntax.languages import LANGUAGES
+from treecaps.syntax.languages import LANGUAGES, language_of_script
 from treecaps.syntax.parse import loaded_frontend
 from treecaps.syntax.program import Program
 
@@ -88,6 +88,39 @@ _CLUES = {
 _PATTERNS = {
     name: tuple(re.compile(clue, re.MULTILINE) for clue in clues) for name, clues in _CLUES.items()
 }
+
+# What never ends goes to the end, so that no text takes long.
+_NOT_CODE = re.compile(
+    r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*\"?"
+    # C headers say so what only compilers of C++ shall see.
+    r"|^[ \t]*#[ \t]*if[^\n]*__cplusplus.*?(?:^[ \t]*#[ \t]*(?:endif|else)|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_ONLY_CPP = re.compile(
+    r"\btemplate\s*<|\bnamespace\s+\w|\bclass\s+\w+\s*[;:{]|\b(?:public|private|protected)\s*:"
+    r"|\w::~?\w|\busing\s+\w|\bvirtual\s+\w|\bconstexpr\s+\w|\bnullptr\b|\bnoexcept\b"
+    r"|\bstatic_cast<|\bconst [\w:]+ ?&|#\s*include\s*<\w+>"
+)
+
+
+def language_of_code(name: str, text: bytes) -> str:
+    """Return the language of a file whose name does not tell it, from its contents.
+
+    A header is C++ if anything in it is not C. A script names its interpreter in its first line.
+    """
+    if name.lower().endswith(".h"):
+        code = _NOT_CODE.sub(" ", text.decode("utf-8", "replace"))
+        return "cpp" if _ONLY_CPP.search(code) else "c"
+    script = language_of_script(text)
+    if script:
+        return script.name
+    if text.startswith(b"#!"):
+        line = text.split(b"\n", 1)[0].decode("utf-8", "replace").strip()
+        raise ProgramError(
+            "unknown-language",
+            f"unknown language (the first line is {line[:60]!r}); name it with language=NAME",
+        )
+    return guess_language(text)
 
 
 def guess_language(code: str | bytes) -> str:

@@ -8,6 +8,7 @@ Adding one takes a grammar wheel and one entry::
 """
 
 import os
+import re
 from dataclasses import KW_ONLY, dataclass
 
 from treecaps.errors import ProgramError, UsageError
@@ -43,6 +44,16 @@ class Language:
 LANGUAGES: dict[str, Language] = {}
 _BY_ALIAS: dict[str, str] = {}
 _BY_ENDING: dict[str, str] = {}
+_INTERPRETERS = {
+    "bun": "typescript",
+    "deno": "typescript",
+    "jruby": "ruby",
+    "nodejs": "javascript",
+    "pypy": "python",
+    "rust-script": "rust",
+    "ts-node": "typescript",
+}
+"""Programs that run scripts and are not called as the language."""
 
 
 def register(language: Language) -> None:
@@ -78,6 +89,23 @@ def language_of_file(name: str) -> Language:
 def has_known_ending(name: str) -> bool:
     """Whether a file's name ends as a program's in a known language."""
     return _ending(name) in _BY_ENDING
+
+
+def needs_contents(name: str) -> bool:
+    """Whether only a file's contents tell its language: its name has no ending, or ``.h``."""
+    return _ending(name) in ("", ".h")
+
+
+def language_of_script(head: bytes) -> Language | None:
+    """Return the language of a program that names its interpreter, as in ``#!/bin/env ruby``."""
+    if not head.startswith(b"#!"):
+        return None
+    words = head[2:].split(b"\n", 1)[0].decode("utf-8", "replace").split()
+    names = (os.path.basename(word) for word in words if word[0] != "-" and "=" not in word)
+    name = next((name for name in names if name != "env"), "")
+    name = re.sub(r"[\d.]+$", "", name)  # python3.12
+    found = _BY_ALIAS.get(_plain(_INTERPRETERS.get(name, name)))
+    return LANGUAGES[found] if found else None
 
 
 def _ending(name: str) -> str:

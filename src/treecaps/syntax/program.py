@@ -10,7 +10,12 @@ from pathlib import Path
 
 from treecaps.errors import Failure, ProgramError, UsageError, describe_os_error
 from treecaps.files import read_regular_file, too_large
-from treecaps.syntax.languages import has_known_ending, language_named, language_of_file
+from treecaps.syntax.languages import (
+    has_known_ending,
+    language_named,
+    language_of_file,
+    needs_contents,
+)
 from treecaps.text import short_repr
 
 MAX_BYTES = 10_000_000
@@ -24,6 +29,8 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_URL = re.compile(r"[a-z][a-z\d+.-]+:/", re.IGNORECASE)
+"""How an address begins; a path has lost one of its slashes."""
 _LIKE_CODE = re.compile(r"[\n\r{(;]")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b"))
@@ -111,27 +118,24 @@ class Program:
         label: str | None = None,
         max_bytes: int = MAX_BYTES,
     ) -> "Program":
-        """Read a program from a file; its language comes from the name unless given."""
+        """Read a program from a file; its name or its contents tell the language unless given."""
         name = str(path)
         if isinstance(path, str) and _may_be_code(path):
             raise ProgramError(
                 "unreadable", "no such file; if this is code, give Program(code, language)"
             )
-        known = language_named(language) if language else language_of_file(name)
-        data = _read_file(path, max_bytes)
-        return cls(data, known.name, id=id or name, label=label, max_bytes=max_bytes)
+        known = language_named(language).name if language else None
+        data = read_bytes(path, max_bytes)
+        known = known or _tell_language(name, data)
+        return cls(data, known, id=id or name, label=label, max_bytes=max_bytes)
 
     @classmethod
     def read_stdin(cls, language: str | None, *, max_bytes: int = MAX_BYTES) -> "Program":
-        """Read a program from standard input, whose language must be given."""
-        if language is None:
-            raise ProgramError(
-                "unknown-language", "standard input has no file name; name it with language=NAME"
-            )
+        """Read a program from standard input, whose language is guessed unless given."""
         if sys.stdin is None:
             raise ProgramError("unreadable", "standard input is closed")
         data = sys.stdin.buffer.read(max_bytes + 1)
-        return cls(data, language, id="<stdin>", max_bytes=max_bytes)
+        return cls(data, language or _tell_language("", data), id="<stdin>", max_bytes=max_bytes)
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,7 @@ class ProgramFile:
     Args:
         path: The file.
         id: What answers call it.
-        language: Its language; by default its name tells.
+        language: Its language; by default its name or its contents tell.
         max_bytes: A larger file is refused.
     """
 
@@ -162,10 +166,19 @@ Item = Program | ProgramFile | Failure
 """A program, a file that it is read from later, or what is wrong with one."""
 
 
+def _tell_language(name: str, data: bytes) -> str:
+    """Return the language of a program by its file name, or where that says nothing by its code."""
+    if not needs_contents(name):
+        return language_of_file(name).name
+    from treecaps.syntax.guess import language_of_code  # imports this module
+
+    return language_of_code(name, decode(data)[0])
+
+
 def _may_be_code(path: str) -> bool:
     """Whether somebody gave code for a path: to name its language would not help then."""
     looks_so = _LIKE_CODE.search(path) or not has_known_ending(path)
-    return bool(looks_so) and not os.path.lexists(path)
+    return bool(looks_so) and not _URL.match(path) and not os.path.lexists(path)
 
 
 def decode(data: bytes) -> tuple[bytes, int]:
@@ -215,10 +228,15 @@ def _refuse_binary(head: bytes) -> None:
         raise ProgramError("binary", "looks like a binary file, not source code")
 
 
-def _read_file(path: str | Path, max_bytes: int) -> bytes:
+def read_bytes(path: str | Path, max_bytes: int) -> bytes:
+    """Return the contents of a file, or raise ``ProgramError`` with what is wrong with it."""
     try:
         return read_regular_file(path, max_bytes)
     except OSError as error:
+        if error.errno == errno.ENOENT and _URL.match(str(path)):
+            raise ProgramError(
+                "unreadable", "is a URL; download it first, or pipe it into '-'"
+            ) from None
         raise _refuse(error) from None
     except ValueError:
         raise ProgramError("unreadable", "no such file (its name holds a NUL)") from None
