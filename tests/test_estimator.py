@@ -207,7 +207,7 @@ def test_wrong_calls() -> None:
         some().fit(PYTHON, ["a"])
     with pytest.raises(UsageError, match="no preset"):
         some(preset="best").fit(PYTHON, labels)
-    with pytest.raises(UsageError, match="do you mean channels"):
+    with pytest.raises(UsageError, match="did you mean channels"):
         some(settings={"chanels": 1}).fit(PYTHON, labels)
     with pytest.raises(UsageError, match="at least two classes"):
         some().fit(PYTHON, ["a"] * 4)

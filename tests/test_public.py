@@ -24,4 +24,4 @@ def test_the_package_runs_as_the_command_line() -> None:
     assert shown.startswith("Usage: treecaps classify ")
     done = subprocess.run([*words, "no-such"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "Usage: treecaps " in done.stderr
+    assert done.stderr == "treecaps: error: there is no command 'no-such'; see treecaps --help\n"

@@ -36,6 +36,15 @@ def short_repr(thing: object, *values: object, **facts: object) -> str:
     return f"{type(thing).__name__}({', '.join([*map(_short.repr, values), *named])})"
 
 
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return a question after the names that look like one that is not known, if any do."""
+    import difflib  # only where something is wrong
+
+    known = {one.lower(): one for one in names}
+    close = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(known[one] for one in close)}?" if close else ""
+
+
 def to_html(text: str) -> str:
     """Return text on one line as HTML."""
     return escape(to_one_line(text))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.cli.test_cli import PROGRAMS, bad_files, run
+from tests.cli.test_cli import PROGRAMS, bad_files, run, run_in_terminal
 from tests.inference.examples import LABELS, save_small_model, small_model
 from tests.search.examples import write_files
 from treecaps.inference.classify import Classification, classify
@@ -131,7 +131,7 @@ def test_a_mixed_folder(model: Path, tmp_path: Path, run_here: Run) -> None:
     ids = [json.loads(line)["id"] for line in done.stdout.splitlines()]
     assert ids == [f"{notebook}:cell 1", f"{notebook}:cell 2", str(tmp_path / "tool")]
     assert done.stderr.splitlines() == [
-        f"{tmp_path}: passed over 1 files in no known language (1 .md)",
+        f"{tmp_path}: passed over 1 file in no known language (1 .md)",
         f"{tmp_path}: left out 1 folder (venv), 1 file (ignored by .gitignore); --all takes them",
     ]
     assert run_here(*words, "--all").stdout.count("\n") == 5
@@ -233,9 +233,9 @@ def test_functions_one_by_one(model: Path, tmp_path: Path, run_here: Run) -> Non
     done = run_here("classify", "--model", model, "--functions", file, none, "--top", "1")
     lines = done.stdout.splitlines()
     assert [line.split(": ")[0] for line in lines] == [f"{file}:5 gcd", f"{file}:15 main"]
-    failure, summary = done.stderr.splitlines()
-    assert (done.returncode, failure) == (1, f"{none}: error: has no functions")
-    assert re.fullmatch(r"\d of 3 named, \d unknown, 1 failed", summary)
+    remark, summary = done.stderr.splitlines()
+    assert (done.returncode, remark) == (0, f"{none}: has no functions")
+    assert re.fullmatch(r"\d of 2 named, \d unknown, 0 failed", summary)
     results = run_here("classify", "--model", model, "--functions", "--json", file).stdout
     first, second = map(json.loads, results.splitlines())
     assert (first["id"], first["function"], first["line"]) == (str(file), "gcd", 5)
@@ -245,6 +245,93 @@ def test_functions_one_by_one(model: Path, tmp_path: Path, run_here: Run) -> Non
     trained = small_model()
     lengths = trained.scores(trained.read_trees([tree]))
     assert first["length"] == pytest.approx(lengths.max().item())
+
+
+def test_constructors_and_accessors_are_left_out(
+    model: Path, tmp_path: Path, run_here: Run
+) -> None:
+    file, bean = tmp_path / "a.py", tmp_path / "b.py"
+    bean.write_text("class A:\n    def __init__(self):\n        self.x = 1\n")
+    file.write_text(bean.read_text() + "\ndef f(n):\n    return f(n - 1) * n if n else 1\n")
+    words = ("classify", "--model", model, "--functions", file, bean)
+    done = run_here(*words)
+    assert [line.split(": ")[0] for line in done.stdout.splitlines()] == [f"{file}:5 f"]
+    assert done.stderr == f"{bean}: has no functions but constructors and accessors\n"
+    assert run_here(*words, "--all").stdout.count("\n") == 3
+
+
+def test_nothing_done_is_exit_status_2(model: Path, tmp_path: Path, run_here: Run) -> None:
+    words = ("classify", "--model", model, tmp_path / "none.md", tmp_path / "none")
+    done = run_here(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("no such file or directory") == 2
+    assert run_here(*words, "--json").returncode == 2
+    assert run_here(*words, PROGRAMS / "gcd/gcd.c").returncode == 1
+
+
+def test_only_what_is_known_sorted_and_by_a_template(tmp_path: Path, run_here: Run) -> None:
+    places = [PROGRAMS / name for name in ("stack/stack.ts", "gcd/gcd.c")]
+    places.append(PROGRAMS / "binary-search/BinarySearch.kt")
+    words = ("classify", *places, "--format", r"{id}\t{label}|{probability:.0%}|{function}")
+    lines = run_here(*words).stdout.splitlines()
+    assert lines[1:] == [f"{places[1]}\tgcd|100%|", f"{places[2]}\tunknown|71%|"]
+    assert run_here(*words, "--known-only").stdout.splitlines() == lines[:2]
+    for by, order in (("path", [2, 1, 0]), ("class", [1, 0, 2]), ("probability", [1, 0, 2])):
+        assert run_here(*words, "--sort", by).stdout.splitlines() == [lines[n] for n in order]
+    ids = run_here("classify", *places, "--json", "--sort", "path").stdout.splitlines()
+    assert [json.loads(line)["id"] for line in ids] == sorted(map(str, places))
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{lable}", "a field 'lable' that is not known; did you mean label"),
+        ("{}", "a field '' that is not known; there are id, function"),
+        ("{label.upper}", "a field 'label.upper' that is not known"),
+        ("{label", "cannot be read"),
+        ("{label:d}", "does not fit"),
+    ],
+)
+def test_wrong_templates_are_refused(template: str, message: str, run_here: Run) -> None:
+    done = run_here("classify", PROGRAMS / "gcd/gcd.c", "--format", template)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_has_columns(
+    width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "a-name-that-is-longer-than-half-of-any-terminal-that-is-looked-at-here-and-now.kt"
+    monkeypatch.chdir(tmp_path)
+    write_files(
+        Path("a"),
+        {
+            "gcd.c": (PROGRAMS / "gcd/gcd.c").read_text(),
+            "empty.py": "",
+            f"b/{long}": (PROGRAMS / "binary-search/BinarySearch.kt").read_text(),
+            "z.py": "",
+        },
+    )
+    shown = run_in_terminal("classify", "a", columns=width)
+    assert f"\x1b]8;;file://{tmp_path}/a/gcd.c\x1b\\gcd.c\x1b]8;;\x1b\\" in shown
+    assert "\x1b[32mgcd\x1b[0m" in shown
+    assert "\x1b[33munknown\x1b[0m" in shown
+    lines = re.sub(r"\x1b(?:\]8;;.*?\x1b\\|\[\d*m)", "", shown).split("\r\n")
+    remark = "not sure, perhaps binary-search 71%; also binary-search in line 2"
+    cut = {80: remark.index(" line"), 120: len(remark)}[width]
+    first, rest = remark[:cut], remark[cut:].strip()
+    assert lines[:-1] == [
+        "a/b",
+        f"  {long}",
+        f"      unknown        {first}",
+        *([" " * 21 + rest] if rest else []),
+        "a",
+        "  empty.py  unknown        the program is empty",
+        "  gcd.c     gcd      100%",
+        "  z.py      unknown        the program is empty",
+        "1 of 4 named, 3 unknown, 0 failed",
+    ]
 
 
 def test_verbose_says_what_the_time_went_into(model: Path, run_here: Run) -> None:

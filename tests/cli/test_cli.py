@@ -29,10 +29,10 @@ def run(*words: str | Path, stdin: bytes = b"", **options: Any) -> subprocess.Co
     )
 
 
-def run_in_terminal(*words: str | Path) -> str:
+def run_in_terminal(*words: str | Path, columns: int = 100) -> str:
     """Run the command line with a terminal on all sides, and return what it shows."""
     reader, writer = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": f"{columns}"}
     process = subprocess.Popen(
         [*COMMAND, *map(str, words)], stdin=writer, stdout=writer, stderr=writer, env=environment
     )
@@ -69,6 +69,34 @@ def test_version_names_package_and_grammars() -> None:
     assert lines[0] == f"treecaps {treecaps.__version__}"
     for grammar in ("tree-sitter-c", "tree-sitter-swift", "srcml-caller", "python"):
         assert any(line.startswith(grammar + " ") for line in lines)
+
+
+def test_help_is_a_command_too() -> None:
+    assert run("help").stdout == run("--help").stdout
+    assert run("help", "parse").stdout == run("parse", "--help").stdout
+    assert run("help", "vectors", "learn").stdout == run("vectors", "learn", "--help").stdout
+    assert run("-V").stdout == run("--version").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("clasify x.c", "there is no command 'clasify'; did you mean classify?"),
+        ("help clasify", "there is no command 'clasify'; did you mean classify?"),
+        ("help parse x", "treecaps parse has no commands; see treecaps help --help"),
+        ("vectors lern", "no such command 'lern'; did you mean learn?"),
+        ("parse --comment", "no such option '--comment'; did you mean --comments?"),
+        ("parse", "missing argument 'FILE...'; see treecaps parse --help"),
+        ("classify --model algoritms x.c", "no such folder; did you mean algorithms?"),
+        ("classify --language pyton x.c", "unknown language 'pyton'; did you mean python"),
+    ],
+)
+def test_all_messages_have_one_style(words: str, message: str) -> None:
+    done = run(*words.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("treecaps: error: ")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_one_file_prints_its_tree() -> None:
@@ -175,7 +203,7 @@ def test_bad_input_gives_a_line_or_a_tree_and_loses_nothing(tmp_path: Path) -> N
 def test_python_2_is_said_to_be_that() -> None:
     words = ("parse", "-", "--language", "python", "--frontend", "ast")
     done = run(*words, stdin=b"print 'x'\n")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "this is Python 2" in done.stderr
 
 
@@ -271,7 +299,7 @@ def test_closed_and_full_streams_are_no_crash(redirection: str) -> None:
     )
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
-    assert done.returncode == {"<&-": 1, ">/dev/full": 2}.get(redirection, 0)
+    assert done.returncode == {"<&-": 2, ">/dev/full": 2}.get(redirection, 0)
     if redirection == ">/dev/full":
         assert "cannot write the output: no space left" in done.stderr
 

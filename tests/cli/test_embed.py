@@ -77,7 +77,7 @@ def test_nothing_good_is_an_empty_file(model: Path, tmp_path: Path, run_here: Ru
     for form in ("jsonl", "npy", "parquet"):
         out = tmp_path / f"vectors.{form}"
         done = run_here("embed", "--model", model, tmp_path / "none.c", "--out", out)
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert "wrote 0 embeddings" in done.stderr
     assert (tmp_path / "vectors.jsonl").read_text() == ""
     assert np.load(tmp_path / "vectors.npy").shape == (0, 0)

@@ -181,7 +181,7 @@ def test_wrong_words_are_said_before_the_work(
     out = tmp_path / "model"
     nowhere = tmp_path / "nowhere"
     for words, message in (
-        (("--set", "chanels=3"), "do you mean channels"),
+        (("--set", "chanels=3"), "did you mean channels"),
         (("--set", "gated=3"), "gated must be true or false"),
         (("--epochs", "0"), "epochs must be at least 1"),
         (("--resume", "--overwrite"), "choose one"),

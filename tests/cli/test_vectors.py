@@ -89,7 +89,7 @@ def test_neighbours_are_a_table_or_json(file: Path) -> None:
 def test_unknown_kinds_and_bad_files_say_what_to_do(file: Path) -> None:
     done = run("vectors", "neighbours", file, "for_statment")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "do you mean for_statement" in done.stderr
+    assert "did you mean for_statement" in done.stderr
     done = run("vectors", "neighbours", file.parent / "none")
     assert done.returncode == 2
     assert "no such file" in done.stderr

@@ -224,7 +224,7 @@ def test_other_paths_say_what_is_expected(tmp_path: Path) -> None:
         ("empty", "holds no files"),
         (
             "texts",
-            r"only 1 files in no known language \(1 .txt\); name their language with language=NAME",
+            r"only 1 file in no known language \(1 .txt\); name their language with language=NAME",
         ),
         ("pipe.jsonl", "neither a folder nor a file"),
     ):

@@ -171,7 +171,7 @@ def test_other_classes_and_unknown_programs_are_explained_too(model: TrainedMode
     assert len(found.lines) == 2
     other = explain(model, tree, label="gcd")
     assert other.label == "gcd"
-    with pytest.raises(UsageError, match="the model knows no class 'gcdd'; it knows a-star"):
+    with pytest.raises(UsageError, match="the model knows no class 'gcdd'; did you mean gcd\\?"):
         explain(model, tree, label="gcdd")
     with pytest.raises(UsageError, match="there is no method 'x'; there are gradients and"):
         explain(model, tree, method="x")  # type: ignore[arg-type]

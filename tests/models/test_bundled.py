@@ -22,7 +22,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_bundled_model_goes_by_its_name(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home)
     assert load("sorts").labels == small_model().labels
-    with pytest.raises(ModelError, match=r"no model sort: .* come sorts; train one with"):
+    with pytest.raises(ModelError, match=r"no model sort: .* did you mean sorts"):
         load("sort")
     # A folder of that name comes first.
     small_model().save(home / "sorts")

@@ -244,7 +244,7 @@ def tensors(change: Callable[[dict[str, torch.Tensor]], Any]) -> Callable[[Path]
         (change("network.channels", "8"), "channels must be a whole number, not '8'"),
         (change("network.channels", -4), "config.json is damaged"),
         (change("network.capsule_size", 3), "config.json is damaged"),
-        (change("network.chanels", 8), "no option 'chanels'; do you mean channels"),
+        (change("network.chanels", 8), "no option 'chanels'; did you mean channels"),
         (change("network.squash", "none"), "squash must be sabour or printed"),
         (change("network.squash", "printed"), "config.json was altered"),
         (change("card", {"metrics": {"validation_accuracy": 1.0}}), "config.json was altered"),

@@ -98,7 +98,7 @@ def test_numbers_beyond_all_bounds_are_refused(digits: int, sign: int) -> None:
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("chanels=8", "do you mean channels"),
+        ("chanels=8", "did you mean channels"),
         ("xyzzy=8", "there are nodes, tokens"),
         ("channels", "write name=value"),
         ("channels=many", "channels must be a whole number, not 'many'"),

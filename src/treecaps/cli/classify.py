@@ -3,14 +3,13 @@
 import os
 import sys
 import time
-from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from treecaps.cli.inputs import expand, open_input
+from treecaps.cli.answers import SORTS, Columns, Printer
+from treecaps.cli.inputs import Input, expand, failure_status, open_input
 from treecaps.cli.options import (
     all_option,
     json_option,
@@ -18,11 +17,7 @@ from treecaps.cli.options import (
     program_options,
     workers_option,
 )
-from treecaps.cli.output import fail, is_terminal, note, progress, say, say_json
-from treecaps.errors import Failure
-
-if TYPE_CHECKING:
-    from treecaps.inference.classify import Classification
+from treecaps.cli.output import is_terminal, note, progress
 
 
 @click.command("classify")
@@ -35,7 +30,25 @@ if TYPE_CHECKING:
     show_default=True,
     help="How many classes to name, best first.",
 )
-@click.option("--functions", is_flag=True, help="Tell the class of each function by itself.")
+@click.option(
+    "--functions",
+    is_flag=True,
+    help="Tell the class of each function by itself, but of constructors and accessors.",
+)
+@click.option("--known-only", is_flag=True, help="Print only what has a class.")
+@click.option(
+    "--sort",
+    "by",
+    type=click.Choice(SORTS),
+    help="Print in this order, when all is done.",
+)
+@click.option(
+    "--format",
+    "template",
+    metavar="TEMPLATE",
+    help="Print this for each, as '{id}: {label} {probability:.0%}'; fields as in --json, and"
+    " {place} and {answer}.",
+)
 @program_options
 @all_option
 @workers_option
@@ -46,6 +59,9 @@ def command(
     folder: Path,
     top: int,
     functions: bool,
+    known_only: bool,
+    by: str | None,
+    template: str | None,
     language: str | None,
     max_bytes: int,
     everything: bool,
@@ -60,12 +76,23 @@ def command(
     line: the class with its probability, then others of 5 % or more. At the end it is said how many
     have a class.
 
-    A program in which no class is present enough (its length is below the model's threshold) is
-    unknown; a guess of 5 % or more stands beside. Of a line or two, and of texts that are no
-    programs, nothing is guessed. Probabilities are of being right, without background if of any
-    class.
+    Where the model is not sure enough of any class, the answer is unknown; a guess of 5 % or more
+    stands beside. Of a line or two, and of texts that are no programs, nothing is guessed.
+    Probabilities are of being right, without background if of any class.
     """
+    # It is long because every option is a parameter.
+    terminal = is_terminal(sys.stdout) and template is None and not as_json
+    by_folder = terminal and not functions and not by and any(map(os.path.isdir, paths))
+    printer = Printer(
+        template=template,
+        as_json=as_json,
+        columns=Columns(by_folder) if terminal else None,
+        by=by,
+        known_only=known_only,
+    )
     inputs = expand(paths, language, max_bytes=max_bytes, everything=everything)
+    if by_folder:
+        inputs = _group(inputs)
     begun = time.perf_counter()
     from treecaps.inference.classify import classify
     from treecaps.models.engine import set_num_threads
@@ -79,62 +106,36 @@ def command(
     times = {"imports": imported - begun, "loading": time.perf_counter() - imported}
     programs = (open_input(path, found, language, max_bytes) for path, found in inputs)
     workers = workers or min(len(inputs), os.cpu_count() or 1)
-    counts: Counter[str] = Counter()
     done = {path: number / len(inputs) for number, (path, _) in enumerate(inputs)}
     with (
         progress("classifying") as advance,
         closing(
-            classify(model, programs, top=top, functions=functions, workers=workers, times=times)
+            classify(
+                model,
+                programs,
+                top=top,
+                functions=functions,
+                trivial=everything,
+                workers=workers,
+                times=times,
+            )
         ) as results,
     ):
         for result in results:
-            if not is_terminal(sys.stdout):
+            if by or not is_terminal(sys.stdout):
                 advance(done[result.id], result.id)
-            counts[_tell(result, as_json)] += 1
-    if counts.total() > 1 and not as_json:
-        others = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("unknown", "failed"))
-        note(f"{counts['named']:,} of {counts.total():,} named, {others}")
+            printer.add(result)
+    printer.finish()
+    if printer.total > 1 and not as_json:
+        note(printer.tell_counts())
     if verbose:
         parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items())
         note(f"treecaps: {len(inputs):,} inputs: {parts}")
-    return 1 if counts["failed"] else 0
+    return failure_status(printer.counts["failed"], printer.total)
 
 
-def _tell(result: "Classification | Failure", as_json: bool) -> str:
-    """Print an answer, and return what it is: named, unknown or failed."""
-    if isinstance(result, Failure):
-        if as_json:
-            error = {"code": result.code, "message": result.message}
-            say_json({"id": result.id, "error": error})
-        else:
-            fail(result.id, result.message, result.arguments)
-        return "failed"
-    if as_json:
-        say_json(result.to_dict())
-    else:
-        say(f"{_place(result)}: {_describe(result)}")
-    return "named" if result.known else "unknown"
-
-
-def _place(result: "Classification") -> str:
-    where = result.id
-    return where if result.function is None else f"{where}:{result.line} {result.function}"
-
-
-def _describe(result: "Classification") -> str:
-    if result.reason:
-        return result.verdict
-    from treecaps.inference.classify import LIKELY
-
-    first, *others = (f"{one.label} {one.probability:.0%}" for one in result.top)
-    if result.title:
-        first = f"{result.guess} ({result.title}) {result.probability:.0%}"
-    if not result.known:
-        likely = result.probability >= LIKELY
-        first = f"{result.label}, perhaps {first}" if likely else result.label
-    others = [
-        text for text, one in zip(others, result.top[1:], strict=True) if one.probability >= LIKELY
-    ]
-    told = "; then ".join(filter(None, (first, ", ".join(others))))
-    parts = ", ".join(f"{part.label} in line {part.line}" for part in result.parts)
-    return "; also ".join(filter(None, (told, parts)))
+def _group(inputs: list[Input]) -> list[Input]:
+    """Return inputs with those of a folder together, in the order in which folders come."""
+    folders = {os.path.dirname(path): None for path, _ in inputs}
+    order = {folder: number for number, folder in enumerate(folders)}
+    return sorted(inputs, key=lambda one: order[os.path.dirname(one[0])])

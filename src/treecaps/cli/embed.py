@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from treecaps.cli.inputs import expand, open_input
+from treecaps.cli.inputs import expand, failure_status, open_input
 from treecaps.cli.options import (
     all_option,
     embedding_model_option,
@@ -101,7 +101,7 @@ def command(
         write(good(), out or sys.stdout.buffer, form)
     if out:
         note(f"wrote {made:,} embeddings to {out}")
-    return 1 if failed else 0
+    return failure_status(failed, made + failed)
 
 
 def _format_of(out: Path | None) -> "Format":

@@ -94,6 +94,11 @@ def read_input(path: str, language: str | None, max_bytes: int) -> Program | Fai
     return found.read() if isinstance(found, ProgramFile) else found
 
 
+def failure_status(failed: int, total: int) -> int:
+    """Return the exit status: 0 if no input failed, 1 if some did, 2 if all did."""
+    return (1 if failed < total else 2) if failed else 0
+
+
 def build_corpus(
     place: Path,
     *,

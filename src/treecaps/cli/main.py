@@ -12,7 +12,7 @@ from treecaps._version import __version__
 from treecaps.cli.flags import add_flags
 from treecaps.cli.output import note
 from treecaps.errors import MissingExtraError, TreeCapsError, describe_os_error, naming_extra
-from treecaps.text import to_one_line
+from treecaps.text import did_you_mean, to_one_line
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -24,6 +24,7 @@ COMMANDS = {
     "embed": "Compute embeddings of programs.",
     "evaluate": "Score a trained model on programs whose classes are known.",
     "explain": "Show what of a program leads to its class.",
+    "help": "Show the help of a command.",
     "index": "Make the index of a folder for search, or bring it up to date.",
     "models": "List the models that come with the package.",
     "parse": "Turn source files into syntax trees.",
@@ -68,7 +69,11 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        found = super().resolve_command(ctx, args)
+        try:
+            found = super().resolve_command(ctx, args)
+        except click.UsageError:
+            hint = did_you_mean(args[0], self.list_commands(ctx)) or "see treecaps --help"
+            raise click.UsageError(f"there is no command {args[0]!r}; {hint}") from None
         self.running = found[1]
         return found
 
@@ -95,6 +100,18 @@ class _Commands(click.Group):
                 formatter.write_dl(rows)
 
 
+def _tell(error: click.ClickException) -> str:
+    """Return what is wrong with the words that were typed, and where their help is."""
+    text, _, close = error.format_message().strip().rstrip(".").partition(". Did you mean ")
+    text = text[:1].lower() + text[1:]
+    if close:
+        plain = close.replace("'", "")
+        return f"{text}; did you mean {plain}"
+    if text.endswith("?") or not isinstance(error, click.UsageError) or not error.ctx:
+        return text
+    return f"{text}; see {error.ctx.command_path} --help"
+
+
 class _OneLine(logging.Formatter):
     """Puts a warning on one line, whatever names it holds."""
 
@@ -119,6 +136,7 @@ def _print_versions(ctx: click.Context, _: click.Parameter, wanted: bool) -> Non
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
+    "-V",
     "--version",
     is_flag=True,
     is_eager=True,
@@ -160,10 +178,10 @@ def main() -> None:
         with naming_extra("this"):
             status = cli(prog_name="treecaps", standalone_mode=False)
     except click.ClickException as error:
-        if isinstance(error, click.NoSuchOption) or type(error) is click.UsageError:
-            # These quote what was typed as it is.
-            error = click.UsageError(to_one_line(error.format_message()), error.ctx)
-        error.show()
+        if type(error).__name__ == "NoArgsIsHelpError":  # newer versions only
+            error.show()
+        else:
+            note(f"treecaps: error: {_tell(error)}")
         status = 2
     except click.Abort:
         note("treecaps: interrupted")

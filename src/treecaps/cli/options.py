@@ -103,7 +103,7 @@ all_option = click.option(
     "--all",
     "everything",
     is_flag=True,
-    help="Also what is left out of folders: ignored files, packages of others, virtual"
+    help="Also what is left out by default: ignored files, packages of others, virtual"
     " environments, what builds made.",
 )
 workers_option = click.option(

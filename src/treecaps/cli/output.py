@@ -25,6 +25,7 @@ from treecaps.syntax.sources import Sources
 from treecaps.text import replace_surrogates, to_one_line
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 _PATIENCE = 1.0  # seconds of silence before a progress bar appears
@@ -34,6 +35,22 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 def is_terminal(stream: IO[str] | None) -> bool:
     """Whether somebody looks at a stream, which may be closed."""
     return stream is not None and stream.isatty()
+
+
+def paint(text: str, **style: Any) -> str:
+    """Return text in colours, where somebody looks at standard output and wants them."""
+    if os.environ.get("NO_COLOR") or not is_terminal(sys.stdout):
+        return text
+    return click.style(text, **style)
+
+
+def link(text: str, path: str) -> str:
+    """Return text that opens a file in terminals that know links, where somebody looks."""
+    if os.environ.get("TERM") == "dumb" or not is_terminal(sys.stdout):
+        return text
+    from urllib.parse import quote
+
+    return f"\x1b]8;;file://{quote(os.path.abspath(path))}\x1b\\{text}\x1b]8;;\x1b\\"
 
 
 def say(text: str) -> None:
@@ -128,6 +145,7 @@ def say_table(table: "Table", more: int = 0, what: str = "rows") -> None:
     # Cells hold other people's words: no markup, no emoji codes.
     console = Console(markup=False, emoji=False, highlight=False)
     if console.is_terminal:
+        _fit(table, console)
         console.print(table)
     else:
         console.width = sys.maxsize
@@ -136,6 +154,24 @@ def say_table(table: "Table", more: int = 0, what: str = "rows") -> None:
         say_lines(line.rstrip() for line in captured.get().splitlines())
     if more > 0:
         say(tell_more(more, what))
+
+
+def _fit(table: "Table", console: "Console") -> None:
+    """Put the columns of a table that is too wide closer, and wrap between words if possible."""
+    unlimited = console.options.update(max_width=10 * console.width)
+    if console.measure(table, options=unlimited).maximum <= console.width:
+        return
+    table.padding = (0, 0)
+    words = [
+        max(
+            (len(word) for cell in (one.header, *one.cells) for word in str(cell).split()),
+            default=1,
+        )
+        for one in table.columns
+    ]
+    if sum(words) + len(words) < console.width:
+        for column, longest in zip(table.columns, words, strict=True):
+            column.min_width = longest
 
 
 class _Alike(Protocol):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from treecaps.cli.inputs import expand, open_input
+from treecaps.cli.inputs import expand, failure_status, open_input
 from treecaps.cli.options import all_option, json_option, parser_options
 from treecaps.cli.output import (
     fail,
@@ -100,7 +100,7 @@ def command(
                 elif not svg:
                     say_lines(result.format())
                 note(_describe(result, places=True))
-    return 1 if failed else 0
+    return failure_status(failed, len(inputs))
 
 
 def _write(path: str, text: str) -> None:

@@ -16,6 +16,7 @@ from treecaps.models.light.tracing import find_routes
 from treecaps.models.trained import TrainedModel
 from treecaps.models.treecaps_config import TreeCapsConfig
 from treecaps.syntax.tree import Tree
+from treecaps.text import did_you_mean
 
 Method = Literal["gradients", "routing"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -51,7 +52,8 @@ def attribute(model: TrainedModel, tree: Tree, label: str, method: Method) -> Co
     if label == UNKNOWN and label not in model.labels:
         raise UsageError("unknown is no class: without a label, the best guess is explained")
     if label not in model.labels:
-        raise UsageError(f"the model knows no class {label!r}; it knows {', '.join(model.labels)}")
+        hint = did_you_mean(label, model.labels) or f"it knows {', '.join(model.labels)}"
+        raise UsageError(f"the model knows no class {label!r}; {hint}")
     if type(model.config) is not TreeCapsConfig:
         name = architecture_of(model.config)
         raise UsageError(f"only the architecture treecaps can be explained, and this is {name}")

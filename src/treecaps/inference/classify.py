@@ -142,6 +142,7 @@ def classify(
     *,
     top: int = 3,
     functions: bool = False,
+    trivial: bool = False,
     workers: int | None = None,
     times: dict[str, float] | None = None,
 ) -> Generator[Classification | Failure]:
@@ -152,6 +153,7 @@ def classify(
         programs: Programs, or files to read; failures pass through.
         top: How many classes to name for each program.
         functions: Whether to tell the class of each function of a program, not of the whole.
+        trivial: Whether to look at constructors and accessors too; they are left out by default.
         workers: How many processes there are; as many as there are cores by default.
         times: Is told the seconds spent so far on ``parsing`` and ``network``, by all processes.
     """
@@ -160,7 +162,14 @@ def classify(
     model = as_model(model)
     check_answers(model, "classes")
     answer = partial(classify_units, model, top=top)
-    return stream(model, programs, answer, functions=functions, workers=workers, times=times)
+    skip = None
+    if functions and not trivial:
+        from treecaps.syntax.trivial import is_trivial  # takes a moment
+
+        skip = is_trivial
+    return stream(
+        model, programs, answer, functions=functions, skip=skip, workers=workers, times=times
+    )
 
 
 def classify_tree(

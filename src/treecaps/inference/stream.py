@@ -13,6 +13,7 @@ from treecaps.errors import Failure, UsageError
 from treecaps.inference.units import CodeUnit, units_of
 from treecaps.models.engine import set_num_threads
 from treecaps.models.trained import TrainedModel
+from treecaps.syntax.functions import Function
 from treecaps.syntax.program import Item, Program, ProgramFile
 
 _Found = TypeVar("_Found")
@@ -27,6 +28,7 @@ def stream(
     answer: Answer[_Found],
     *,
     functions: bool = False,
+    skip: Callable[[Function], bool] | None = None,
     workers: int | None = None,
     times: dict[str, float] | None = None,
 ) -> Generator[_Found | Failure]:
@@ -39,12 +41,13 @@ def stream(
         programs: Programs, or files to read; failures pass through.
         answer: Finds something for each program.
         functions: Whether to look at each function of a program, not at the whole.
+        skip: Which functions are not looked at.
         workers: How many processes there are; as many as there are cores by default.
         times: Is told the seconds spent so far on ``parsing`` and ``network``, by all processes.
     """
     if isinstance(programs, str | bytes | Path | Program | ProgramFile | Failure):
         raise UsageError("many programs are taken; give a list, even for one: [program]")
-    finish = partial(_finish, answer, functions)
+    finish = partial(_finish, answer, functions, skip)
     parse = partial(
         parse_in_chunks,
         map(_item, programs),
@@ -65,12 +68,20 @@ class _Answers(NamedTuple, Generic[_Found]):
     network: float
 
 
-def _finish(answer: Answer[_Found], functions: bool, parsed: Parsed) -> _Answers[_Found]:
+def _finish(
+    answer: Answer[_Found],
+    functions: bool,
+    skip: Callable[[Function], bool] | None,
+    parsed: Parsed,
+) -> _Answers[_Found]:
     """Answer for some programs that are parsed, around those that failed."""
     begun = time.perf_counter()
     units: list[CodeUnit | Failure] = []
     for one in parsed.outcomes:
-        units += [one] if isinstance(one, Failure) else units_of(one[0].id, one[1], functions)
+        if isinstance(one, Failure):
+            units.append(one)
+        else:
+            units += units_of(one[0].id, one[1], functions, skip)
     answers = iter(answer([unit for unit in units if isinstance(unit, CodeUnit)]))
     found = [unit if isinstance(unit, Failure) else next(answers) for unit in units]
     return _Answers(found, parsed.seconds, time.perf_counter() - begun)

@@ -1,9 +1,10 @@
 """What of a program gets an answer."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from treecaps.errors import Failure
-from treecaps.syntax.functions import find_functions
+from treecaps.syntax.functions import Function, find_functions
 from treecaps.syntax.tree import Tree
 
 
@@ -23,12 +24,24 @@ class CodeUnit(NamedTuple):
     line: int | None = None
 
 
-def units_of(name: str, tree: Tree, functions: bool) -> list[CodeUnit | Failure]:
-    """Return what of a program gets answers: the whole, or each of its functions."""
+def units_of(
+    name: str, tree: Tree, functions: bool, skip: Callable[[Function], bool] | None = None
+) -> list[CodeUnit | Failure]:
+    """Return what of a program gets answers: the whole, or each of its functions.
+
+    Args:
+        name: The program's name.
+        tree: Its tree.
+        functions: Whether each function gets one.
+        skip: Which functions get none.
+    """
     if not functions:
         return [CodeUnit(name, tree)]
+    every = find_functions(tree)
     found: list[CodeUnit | Failure] = [
         CodeUnit(name, function.tree, function.name, function.line)
-        for function in find_functions(tree)
+        for function in every
+        if not (skip and skip(function))
     ]
-    return found or [Failure(name, "functions", "has no functions")]
+    but = " but constructors and accessors" if every else ""
+    return found or [Failure(name, "functions", f"has no functions{but}")]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from treecaps.errors import UsageError, naming_extra
 from treecaps.models.config import ModelConfig
 from treecaps.models.registry import REGISTERED, Architecture
+from treecaps.text import did_you_mean
 
 if TYPE_CHECKING:
     from treecaps.models.network import Model
@@ -79,7 +80,8 @@ def architecture_of(config: ModelConfig) -> str:
 def get_architecture(name: str) -> Architecture:
     """Return the architecture of a name."""
     if name not in ARCHITECTURES:
-        raise UsageError(f"there is no model {name!r}; there are {', '.join(ARCHITECTURES)}")
+        hint = did_you_mean(name, ARCHITECTURES) or f"there are {', '.join(ARCHITECTURES)}"
+        raise UsageError(f"there is no model {name!r}; {hint}")
     return ARCHITECTURES[name]
 
 

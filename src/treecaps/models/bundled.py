@@ -4,6 +4,7 @@ from pathlib import Path
 
 import treecaps
 from treecaps.errors import ModelError
+from treecaps.text import did_you_mean
 
 HOME = Path(treecaps.__file__).parent / "bundled"
 """A folder for each model; its name is the folder's."""
@@ -26,8 +27,8 @@ def find_model(name: str | Path) -> Path:
     names = bundled_names()
     if str(name) in names:
         return HOME / name
-    known = f"; with the package come {', '.join(names)}" if names else ""
+    known = f"with the package come {', '.join(names)}; " if names else ""
+    train = f"{known}train one with: treecaps train DATA --out FOLDER"
     raise ModelError(
-        f"there is no model {name}: no such folder{known};"
-        " train one with: treecaps train DATA --out FOLDER"
+        f"there is no model {name}: no such folder; {did_you_mean(str(name), names) or train}"
     )

@@ -1,6 +1,5 @@
 """Typed values for the fields of configurations, from what people type and from JSON."""
 
-import difflib
 import math
 import numbers
 from collections.abc import Iterable, Mapping
@@ -9,6 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from treecaps.errors import UsageError
+from treecaps.text import did_you_mean
 
 Config = TypeVar("Config")
 
@@ -118,8 +118,7 @@ def unknown_name(name: str, names: Iterable[str], of: str = "") -> UsageError:
         of: What they are options of.
     """
     names = list(names)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"do you mean {' or '.join(close)}?" if close else f"there are {', '.join(names)}"
+    hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
     where = f" of {of}" if of else ""
     return UsageError(f"there is no option {name!r}{where}; {hint}")
 

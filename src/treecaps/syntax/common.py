@@ -200,6 +200,10 @@ _SIGNS = {
 _WITH_SIGN = frozenset(("operator", "assign"))
 """Kinds that are called by their sign, if they have one."""
 _KEEP, _WRAP, _LEAVE_OUT, _SIGN = range(4)
+WORK = frozenset(
+    ("call", "catch", "function", "if", "index", "loop", "operator", "throw", "try")
+) | frozenset(_SIGNS.values())
+"""Common kinds of nodes that compute something, or decide what is computed."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ import re
 from dataclasses import KW_ONLY, dataclass
 
 from treecaps.errors import ProgramError, UsageError
+from treecaps.text import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,9 @@ def language_named(name: str) -> Language:
     """Return the language that people call ``name`` (``c#``, ``csharp``, ``C_Sharp``)."""
     found = _BY_ALIAS.get(_plain(name))
     if found is None:
-        known = ", ".join(sorted(LANGUAGES))
-        raise UsageError(f"unknown language {name!r}; known: {known}")
+        names = [alias for one in LANGUAGES.values() for alias in (one.name, *one.aliases)]
+        known = f"known: {', '.join(sorted(LANGUAGES))}"
+        raise UsageError(f"unknown language {name!r}; {did_you_mean(name, names) or known}")
     return LANGUAGES[found]
 
 

@@ -38,7 +38,7 @@ class Sources:
         """Say in a few words which files were passed over."""
         endings = ", ".join(f"{count} {name}" for name, count in self.passed_over.most_common(5))
         more = ", ..." if len(self.passed_over) > 5 else ""
-        return f"{self.passed_over.total():,} files in no known language ({endings}{more})"
+        return f"{_count_files(self.passed_over.total())} in no known language ({endings}{more})"
 
     def tell_left_out(self) -> str:
         """Say in a few words what was left out; nothing if nothing was."""
@@ -48,10 +48,13 @@ class Sources:
         parts = [f"{count:,} {'folder' if count == 1 else 'folders'} ({folders}{more})"]
         parts = parts if count else []
         parts += [
-            f"{count:,} {'file' if count == 1 else 'files'} ({reason})"
-            for reason, count in self.left_out.most_common()
+            f"{_count_files(count)} ({reason})" for reason, count in self.left_out.most_common()
         ]
         return ", ".join(parts)
+
+
+def _count_files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
 
 
 def list_sources(

@@ -51,7 +51,7 @@ def test_kinds_come_by_frequency() -> None:
 
 
 def test_unknown_kinds_have_no_neighbours_but_likely_names() -> None:
-    with pytest.raises(UsageError, match=r"no vector for the kind 'whil'; do you mean while\?"):
+    with pytest.raises(UsageError, match=r"no vector for the kind 'whil'; did you mean while\?"):
         make().neighbours("whil")
     with pytest.raises(UsageError, match="there are vectors for if, for, while, "):
         make().neighbours("xyz")

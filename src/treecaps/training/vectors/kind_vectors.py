@@ -1,6 +1,5 @@
 """``KindVectors``: a vector for each kind of node, and where they come from."""
 
-import difflib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from treecaps.errors import DataError, UsageError, describe_os_error
 from treecaps.files import load_json, open_atomic, read_regular_file
 from treecaps.inputs.base import Floats
 from treecaps.inputs.distinct import Longs
+from treecaps.text import did_you_mean
 
 FORMAT = 1
 _ABOUT = "treecaps-vectors"
@@ -66,12 +66,9 @@ class KindVectors:
         """Return the kinds whose vectors point most nearly the same way, with their cosines."""
         own = self.vocabulary.number(kind)
         if not own:
-            close = difflib.get_close_matches(kind, self.vocabulary.kinds[1:], n=3, cutoff=0.5)
-            hint = (
-                f"do you mean {' or '.join(close)}?"
-                if close
-                else f"there are vectors for {', '.join(self.by_frequency()[:3])}, ..."
-            )
+            names = self.by_frequency()
+            some = f"there are vectors for {', '.join(names[:3])}, ..."
+            hint = did_you_mean(kind, names) or some
             raise UsageError(f"there is no vector for the kind {kind!r}; {hint}")
         lengths = np.linalg.norm(self.values, axis=1)
         products = self.values @ self.values[own]
