@@ -223,7 +223,7 @@ def test_what_cannot_be_compared(model: Path, work: Path, tmp_path: Path, run_he
         ((index, "--html", tmp_path / "page.html"), "is an index, which has no syntax trees"),
         ((work, "--csv", "--json"), "choose CSV or JSON, not both"),
         ((work, "--files", "--submissions"), "not both"),
-        ((work, "--against", tmp_path / "none"), "is no folder"),
+        ((work, "--against", tmp_path / "none"), "none does not exist; name the folder"),
         ((work, "--copied", "2"), "above 0 and at most 1"),
         ((work, "--copied", "2", "--html", tmp_path / "page.html"), "above 0 and at most 1"),
     ):

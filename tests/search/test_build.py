@@ -135,7 +135,7 @@ def test_other_models_do_not_write_into_it(tmp_path: Path) -> None:
 def test_what_cannot_be_indexed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no programs in a known language"):
         update(tmp_path, tmp_path / "index")
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="does not exist"):
         update(tmp_path / "none", tmp_path / "index")
     assert list(tmp_path.iterdir()) == []
     text = tmp_path / "notes.txt"

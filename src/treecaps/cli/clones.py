@@ -246,7 +246,8 @@ class _Reader:
         from treecaps.syntax.sources import list_sources
 
         if not folder.is_dir():
-            raise UsageError(f"{folder} is no folder; name the folder whose programs to compare")
+            wrong = "is no folder" if folder.exists() else "does not exist"
+            raise UsageError(f"{folder} {wrong}; name the folder whose programs to compare")
         sources = list_sources(folder, leave_out=not self.everything)
         files = sources.files
         if not self.everything:
