@@ -3,6 +3,7 @@
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,11 @@ from tests.search.examples import copy_programs, open_index, update
 from treecaps.inference.classify import Classification
 from treecaps.inference.evaluate import ClassScore
 from treecaps.models.trained import TrainedModel
+from treecaps.search.build import Update
+from treecaps.search.clones import Group
+from treecaps.search.collection import ClonePair
+from treecaps.search.copies import Work
+from treecaps.search.units import Unit
 
 EVIL = '<script>alert("1")</script>\n\udcff' * 9
 
@@ -98,6 +104,29 @@ def test_answers_and_scores_are_tables(evaluation: treecaps.Evaluation) -> None:
     page = Tags(replace(evaluation, classes=(evil,))._repr_html_())
     assert page.seen == {"table", "caption", "tr", "th", "td"}
     assert "25.0%50.0%75.0%1,234" in page.text
+
+
+def test_matches_groups_and_models_are_tables(tmp_path: Path) -> None:
+    update(copy_programs(tmp_path / "programs"), tmp_path / "index")
+    index = open_index(tmp_path / "index")
+    match = replace(index.matches(0, 0.5)[0], path=EVIL)
+    one = Unit(EVIL, EVIL, 1, 2, "c", np.ones(1, np.float32), Work.join([]), tmp_path, ())
+    group = Group(0.5, (match, replace(match, copied=0.25, probability=0.75)))
+    pair = ClonePair(one, one, 0.25, 0.5, None)
+    retrieval = treecaps.Retrieval(0.5, None, 0.25, 9, 2, {"c": 9}, 0, 0, 0.1, ())
+    changed = Update(1, 2, 3, 4, 5, 6, ())
+    shown: list[tuple[Any, str]] = [
+        (match, "c0.50"),
+        (group, "75%25%"),
+        (pair, "copied 25%, alike 0.50"),
+        (retrieval, "9 programs of 2 classes"),
+        (changed, "removed6failed0"),
+        (small_model(), "taskclassification"),
+    ]
+    for thing, part in shown:
+        page = Tags(thing._repr_html_())
+        assert page.seen == {"table", "caption", "tr", "th", "td"}
+        assert part in page.text
 
 
 def test_explanations_are_coloured_code() -> None:

@@ -1,6 +1,7 @@
 """What is released: an archive of the sources, and a wheel made of it."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -27,7 +28,10 @@ def build(kind: str, sources: Path, out: Path) -> Path:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("release")
-    archive = build("sdist", ROOT, folder)
+    # Building writes beside the sources.
+    unneeded = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "*.so")
+    shutil.copytree(ROOT, folder / "copy", ignore=unneeded)
+    archive = build("sdist", folder / "copy", folder)
     with tarfile.open(archive) as files:
         files.extractall(folder / "sources", filter="data")
     (sources,) = (folder / "sources").iterdir()

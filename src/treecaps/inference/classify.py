@@ -104,9 +104,8 @@ class Classification:
 
     def _repr_html_(self) -> str:
         where = "" if self.function is None else f", {self.function} in line {self.line}"
-        rows = [(one.label, f"{one.probability:.1%}", f"{one.length:.3f}") for one in self.top]
-        title = f"{self.id}{where}: {self.label}"
-        return html_table(title, ("class", "probability", "length"), rows)
+        rows = [(one.label, f"{one.probability:.1%}") for one in self.top]
+        return html_table(f"{self.id}{where}: {self.verdict}", ("class", "probability"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -142,7 +141,7 @@ def classify(
     *,
     top: int = 3,
     functions: bool = False,
-    trivial: bool = False,
+    trivial: bool = True,
     workers: int | None = None,
     times: dict[str, float] | None = None,
 ) -> Generator[Classification | Failure]:
@@ -153,7 +152,7 @@ def classify(
         programs: Programs, or files to read; failures pass through.
         top: How many classes to name for each program.
         functions: Whether to tell the class of each function of a program, not of the whole.
-        trivial: Whether to look at constructors and accessors too; they are left out by default.
+        trivial: Whether constructors and accessors are among these functions.
         workers: How many processes there are; as many as there are cores by default.
         times: Is told the seconds spent so far on ``parsing`` and ``network``, by all processes.
     """

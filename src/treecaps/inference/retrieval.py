@@ -11,7 +11,7 @@ from treecaps.data.summary import group_failures
 from treecaps.inference.evaluate import Step, chunk_labelled
 from treecaps.models.trained import ModelLike, as_model
 from treecaps.tasks.retrieval import maps_at_r
-from treecaps.text import short_repr
+from treecaps.text import html_table, short_repr
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,17 @@ class Retrieval:
     def __repr__(self) -> str:
         found = None if self.map_at_r is None else round(self.map_at_r, 4)
         return short_repr(self, map_at_r=found, programs=self.programs, classes=self.classes)
+
+    def _repr_html_(self) -> str:
+        names = ("all", "those of its language", "those of other languages")
+        values = (self.map_at_r, self.map_at_r_within, self.map_at_r_across)
+        rows = [
+            (name, f"{value:.1%}")
+            for name, value in zip(names, values, strict=True)
+            if value is not None
+        ]
+        title = f"{self.programs:,} programs of {self.classes:,} classes"
+        return html_table(title, ("candidates", "MAP@R"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

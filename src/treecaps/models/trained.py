@@ -22,7 +22,7 @@ from treecaps.models.folder import StoredModel, read_model, write_model
 from treecaps.models.treecaps_config import TreeCapsConfig
 from treecaps.syntax.program import Item, Program
 from treecaps.syntax.tree import Tree
-from treecaps.text import short_repr
+from treecaps.text import html_table, short_repr
 
 if TYPE_CHECKING:
     from treecaps.explanation.attribution import Method
@@ -69,6 +69,15 @@ class TrainedModel:
         facts = {"task": self.task, "classes": len(self.labels)}
         where = {"folder": str(self.folder)} if self.folder else {}
         return short_repr(self, architecture_of(self.config), **facts, **where)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("architecture", architecture_of(self.config)),
+            ("task", self.task),
+            ("parser", spell_parser(self.frontend, self.comments)),
+            ("classes", ", ".join(self.labels) if self.labels else "none"),
+        ]
+        return html_table(str(self.folder or "a trained model"), ("", ""), rows)
 
     def title(self, label: str) -> str | None:
         """Return what a class is in words, if the card tells more than its name."""

@@ -27,6 +27,7 @@ from treecaps.search.index import check_made_by, write_graph
 from treecaps.search.store import Content, File, Span, Store, content_key, open_to_write
 from treecaps.syntax.program import MAX_BYTES, Program
 from treecaps.syntax.sources import Sources, list_sources
+from treecaps.text import html_table
 
 Step = Callable[[float, str], None]
 """Called now and then with the share done, from 0 to 1, and the file that is looked at."""
@@ -62,6 +63,11 @@ class Update:
     recall: float | None = None
     note: str | None = None
 
+    def _repr_html_(self) -> str:
+        names = ("vectors", "files", "embedded", "added", "changed", "removed")
+        rows = [(name, f"{getattr(self, name):,}") for name in names]
+        return html_table("index", ("", ""), [*rows, ("failed", f"{len(self.failures):,}")])
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return {**vars(self), "failures": [vars(failure) for failure in self.failures]}
@@ -92,7 +98,8 @@ def update_index(
     """
     folder, path = Path(folder), Path(path)
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder; name the folder whose programs to index")
+        wrong = "is no folder" if folder.exists() else "does not exist"
+        raise UsageError(f"{folder} {wrong}; name the folder whose programs to index")
     sources = sources or list_sources(folder)
     if not sources.files and not path.exists():
         raise UsageError(f"{folder} holds no programs in a known language: nothing to index")

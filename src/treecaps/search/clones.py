@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treecaps.errors import UsageError
-from treecaps.search.index import Index, Match, Vectors
+from treecaps.search.index import MATCH_COLUMNS, Index, Match, Vectors
+from treecaps.text import html_table
 
 MIN_LINES = 5
 
@@ -30,6 +31,10 @@ class Group:
     similarity: float
     members: tuple[Match, ...]
     copied: float | None = None
+
+    def _repr_html_(self) -> str:
+        rows = [member.cells() for member in self.members]
+        return html_table(f"{len(rows):,} that are alike", MATCH_COLUMNS, rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -12,6 +12,7 @@ from treecaps.search.clones import Group, Joined, check_threshold, link_alike
 from treecaps.search.copies import Copies, Work
 from treecaps.search.index import Match, Vectors
 from treecaps.search.units import Unit
+from treecaps.text import html_table
 
 COPIED = 0.8
 """From this share on, programs count as copied."""
@@ -40,6 +41,13 @@ class ClonePair:
     copied: float
     similarity: float
     probability: float | None
+
+    def _repr_html_(self) -> str:
+        known = self.probability
+        alike = f"{self.similarity:.2f}" if known is None else f"{known:.0%}"
+        rows = [(one.name, one.function or "", one.language) for one in (self.left, self.right)]
+        title = f"copied {self.copied:.0%}, alike {alike}"
+        return html_table(title, ("place", "function", "language"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

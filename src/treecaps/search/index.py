@@ -20,7 +20,7 @@ from treecaps.search.graph import AnyVectors, Graph, GraphError, GraphRecord
 from treecaps.search.graph_file import Keys
 from treecaps.search.store import Content, File, Span, Store, content_key, open_to_read
 from treecaps.syntax.program import Program
-from treecaps.text import short_repr
+from treecaps.text import html_table, short_repr
 
 Vectors = NDArray[np.float32]
 Step = Callable[[float], None]
@@ -28,6 +28,10 @@ Step = Callable[[float], None]
 
 _QUERIES = 64
 """How many queries are compared at a time: each has a number for every vector."""
+
+
+MATCH_COLUMNS = ("file", "function", "language", "alike", "copied")
+"""What the cells of a match are."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,17 @@ class Match:
     similarity: float
     probability: float | None = None
     copied: float | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        """Return what it is and how alike, in words, for a row of a table."""
+        lines = "" if self.line is None else f":{self.line}-{self.last_line}"
+        known = self.probability
+        alike = f"{self.similarity:.2f}" if known is None else f"{known:.0%}"
+        copied = "" if self.copied is None else f"{self.copied:.0%}"
+        return f"{self.path}{lines}", self.function or "", self.language, alike, copied
+
+    def _repr_html_(self) -> str:
+        return html_table("match", MATCH_COLUMNS, [self.cells()])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
