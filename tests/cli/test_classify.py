@@ -1,5 +1,6 @@
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -269,12 +270,21 @@ def test_nothing_done_is_exit_status_2(model: Path, tmp_path: Path, run_here: Ru
     assert run_here(*words, PROGRAMS / "gcd/gcd.c").returncode == 1
 
 
+def doubtful() -> str:
+    """Return a program of which the search is a small part."""
+    search = (PROGRAMS / "binary-search/BinarySearch.kt").read_text()
+    shows = "".join(f'    println("$city has {number}")\n' for number in range(1, 41))
+    return f"{search}\nfun show(city: String) {{\n{shows}}}\n"
+
+
 def test_only_what_is_known_sorted_and_by_a_template(tmp_path: Path, run_here: Run) -> None:
-    places = [PROGRAMS / name for name in ("stack/stack.ts", "gcd/gcd.c")]
-    places.append(PROGRAMS / "binary-search/BinarySearch.kt")
+    texts = {name: (PROGRAMS / name).read_text() for name in ("stack/stack.ts", "gcd/gcd.c")}
+    places = [tmp_path / name for name in (*map(os.path.basename, texts), "Search.kt")]
+    for place, text in zip(places, [*texts.values(), doubtful()], strict=True):
+        place.write_text(text)
     words = ("classify", *places, "--format", r"{id}\t{label}|{probability:.0%}|{function}")
     lines = run_here(*words).stdout.splitlines()
-    assert lines[1:] == [f"{places[1]}\tgcd|100%|", f"{places[2]}\tunknown|71%|"]
+    assert lines[1:] == [f"{places[1]}\tgcd|100%|", f"{places[2]}\tunknown|5%|"]
     assert run_here(*words, "--known-only").stdout.splitlines() == lines[:2]
     for by, order in (("path", [2, 1, 0]), ("class", [1, 0, 2]), ("probability", [1, 0, 2])):
         assert run_here(*words, "--sort", by).stdout.splitlines() == [lines[n] for n in order]
@@ -309,7 +319,7 @@ def test_a_terminal_has_columns(
         {
             "gcd.c": (PROGRAMS / "gcd/gcd.c").read_text(),
             "empty.py": "",
-            f"b/{long}": (PROGRAMS / "binary-search/BinarySearch.kt").read_text(),
+            f"b/{long}": doubtful(),
             "z.py": "",
         },
     )
@@ -318,7 +328,7 @@ def test_a_terminal_has_columns(
     assert "\x1b[32mgcd\x1b[0m" in shown
     assert "\x1b[33munknown\x1b[0m" in shown
     lines = re.sub(r"\x1b(?:\]8;;.*?\x1b\\|\[\d*m)", "", shown).split("\r\n")
-    remark = "not sure, perhaps binary-search 71%; also binary-search in line 2"
+    remark = "not sure, perhaps permutations 5%; also binary-search in line 2"
     cut = {80: remark.index(" line"), 120: len(remark)}[width]
     first, rest = remark[:cut], remark[cut:].strip()
     assert lines[:-1] == [

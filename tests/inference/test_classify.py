@@ -93,6 +93,32 @@ def test_functions_of_other_classes_are_named_where_the_class_is_doubtful(
     assert named > 5
 
 
+@pytest.mark.parametrize(
+    ("sure", "main", "threshold", "takes"),
+    [(0, 0, 0.7, True), (1, 0, 0.7, False), (0, 0.9, 0.7, False), (0, 0, 0.1, False)],
+)
+def test_a_guess_is_right_if_it_is_the_class_of_the_main_function(
+    sure: float, main: float, threshold: float, takes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path,) = (path for path in EXAMPLES if path.name == "BinarySearch.kt")
+    tree = treecaps.parse_file(path)
+    bundled = treecaps.load("algorithms")
+    (function,) = (one for one in find_functions(tree) if one.name == "searchSorted")
+    (answer,) = classify_units(bundled, [CodeUnit("f", function.tree, function.name, 2)])
+    model = replace(bundled, calibration=replace(bundled.calibration, threshold=threshold))
+    monkeypatch.setattr(module, "_SURE", sure)
+    monkeypatch.setattr(module, "_MAIN", main)
+    (whole,) = classify_units(model, [CodeUnit("program", tree)])
+    (alone,) = classify_units(model, [CodeUnit("program", tree, "all", 1)])  # none are looked at
+    assert alone.guess == answer.label == "binary-search"
+    expected = answer if takes else alone
+    assert takes == (whole.known and not alone.known)
+    assert (whole.id, whole.label, whole.function) == ("program", expected.label, None)
+    assert [one.label for one in whole.top] == [one.label for one in expected.top]
+    assert whole.probability == pytest.approx(expected.probability, abs=1e-5)
+    assert whole.length == pytest.approx(expected.length, abs=1e-5)
+
+
 def test_functions_are_not_looked_at_where_the_class_is_certain_or_hopeless() -> None:
     tree = treecaps.parse_file(EXAMPLES[0])
     certain = replace(small_model(), calibration=Calibration(1e-3, 0.0))

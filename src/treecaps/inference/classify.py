@@ -27,7 +27,9 @@ _DOUBTFUL = (0.005, 0.98)
 is less probable than that, the program is nearly always ordinary code."""
 _CLEAR = 0.9
 """How probable the class of a function must be to be named beside that of its program."""
-
+_SURE, _MAIN = 0.97, 0.25
+"""How probable it must be to make a guess of its program an answer, and how much of the program the
+function must make up."""
 
 LIKELY = 0.05
 """A class that is less probable is not worth a word to people, unless it is the answer."""
@@ -72,7 +74,8 @@ class Classification:
         reason: Why nothing can be told, as ``find_reason`` says it; ``None`` otherwise.
         title: What the guess is in words, if the model tells more than its name.
         parts: For a whole program whose guess is doubtful: functions of other classes, the most
-            probable one of each class, in order.
+            probable one of each class, in order. If a guess is clearly the class of a main
+            function, the answer is that of the function.
     """
 
     id: str
@@ -117,6 +120,9 @@ class Classification:
             if not values[name]:
                 del values[name]
         return values
+
+
+_Answered = tuple[CodeUnit, Classification]
 
 
 def is_empty(tree: Tree) -> bool:
@@ -190,30 +196,50 @@ def classify_units(
         if unit.function is None and low <= answer.probability < high
     ]
     if doubtful:
-        found = _find_parts(model, [units[place] for place in doubtful])
-        for place, parts in zip(doubtful, found, strict=True):
-            others = tuple(part for part in parts if part.label != answers[place].label)
-            answers[place] = replace(answers[place], parts=others)
+        found = _clear_functions(model, [units[place] for place in doubtful], top)
+        for place, functions in zip(doubtful, found, strict=True):
+            nodes = len(units[place].tree)
+            answers[place] = _beside_functions(answers[place], nodes, functions)
     return answers
 
 
-def _find_parts(model: TrainedModel, units: Sequence[CodeUnit]) -> list[list[Part]]:
-    """Return for each program its functions that have a class, the most probable of each class."""
+def _clear_functions(
+    model: TrainedModel, units: Sequence[CodeUnit], top: int
+) -> list[list[_Answered]]:
+    """Return for each program its functions that clearly have a class, with the answers."""
     functions = [
         CodeUnit(str(number), one.tree, one.name, one.line)
         for number, unit in enumerate(units)
         for one in find_functions(unit.tree)
     ]
-    best: list[dict[str, Part]] = [{} for _ in units]
-    for unit, answer in zip(functions, _answer(model, functions, 1), strict=True):
-        clear = answer.known and answer.probability >= _CLEAR
-        if clear and unit.function is not None and unit.line is not None:
-            part = Part(unit.function, unit.line, answer.label, answer.probability)
-            of_class = best[int(unit.id)]
-            of_class[part.label] = max(
-                part, of_class.get(part.label, part), key=lambda one: one.probability
-            )
-    return [sorted(found.values(), key=lambda part: part.line) for found in best]
+    found: list[list[_Answered]] = [[] for _ in units]
+    for unit, answer in zip(functions, _answer(model, functions, top), strict=True):
+        if answer.known and answer.probability >= _CLEAR:
+            found[int(unit.id)].append((unit, answer))
+    return found
+
+
+def _beside_functions(
+    answer: Classification, nodes: int, functions: Sequence[_Answered]
+) -> Classification:
+    """Return the answer for a program of so many nodes, now that those for its functions are known.
+
+    A guess is right if it is the class of the main function. Functions of other classes, the most
+    probable of each, are named beside the answer.
+    """
+    best: dict[str, _Answered] = {}
+    for one in sorted(functions, key=lambda one: one[1].probability):
+        best[one[1].label] = one
+    if not answer.known and answer.guess in best:
+        unit, main = best[answer.guess]
+        if main.probability >= _SURE and len(unit.tree) >= _MAIN * nodes:
+            answer = replace(main, id=answer.id, function=None, line=None)
+    parts = [
+        Part(one.function, one.line, one.label, one.probability)
+        for _, one in best.values()
+        if one.label != answer.label and one.function is not None and one.line is not None
+    ]
+    return replace(answer, parts=tuple(sorted(parts, key=lambda part: part.line)))
 
 
 def _answer(model: TrainedModel, units: Sequence[CodeUnit], top: int) -> list[Classification]:
