@@ -1,20 +1,15 @@
 """Programs written in another way that means the same."""
 
-import re
-from collections.abc import Callable, Iterable
-from functools import cached_property
+from collections.abc import Callable
 from zlib import crc32
 
 import numpy as np
 
-from treecaps.syntax.names import is_name
 from treecaps.syntax.parse import loaded_frontend
 from treecaps.syntax.program import Program
-from treecaps.syntax.tree import Tree
+from treecaps.syntax.view import BLOCKS, WHOLE, Cut, View, splice
 
-Cut = tuple[int, int, bytes]
-"""What to replace: from where, to where, by what."""
-Rule = Callable[["_View", int], tuple[Cut, ...]]
+Rule = Callable[[View, int], tuple[Cut, ...]]
 """Returns the cuts that write a node in another way; none if there is no such way."""
 
 _MIRRORED = {
@@ -30,82 +25,6 @@ _MIRRORED = {
 _OPERATORS = (b"+", b"-", b"*")
 _STEPS = (b"++", b"--")
 
-_LITERALS = frozenset(
-    (
-        "number",
-        "number_literal",
-        "integer",
-        "integer_literal",
-        "int_literal",
-        "decimal_integer_literal",
-        "float",
-        "float_literal",
-        "decimal_floating_point_literal",
-        "real_literal",
-        "string",
-        "string_literal",
-        "interpreted_string_literal",
-        "char_literal",
-        "character_literal",
-        "rune_literal",
-        "true",
-        "false",
-        "none",
-        "null",
-        "nil",
-        "null_literal",
-        "boolean_literal",
-    )
-)
-_PLACES = frozenset(
-    (
-        "variable_name",
-        "this",
-        "self",
-        "subscript_expression",
-        "subscript",
-        "array_access",
-        "element_access_expression",
-        "index_expression",
-        "element_reference",
-        "field_expression",
-        "field_access",
-        "member_expression",
-        "member_access_expression",
-        "selector_expression",
-        "attribute",
-        "navigation_expression",
-    )
-)
-"""What values are kept in, beside names."""
-_PARTS = frozenset(
-    (
-        "string_start",
-        "string_content",
-        "string_fragment",
-        "string_end",
-        "escape_sequence",
-        "character",
-        "string_literal_content",
-        "character_literal_content",
-        "interpreted_string_literal_content",
-        "bracketed_argument_list",
-        "argument",
-        "navigation_suffix",
-        "expression_list",
-        "parenthesized_expression",
-        "binary_expression",
-        "binary_operator",
-        "binary",
-    )
-)
-"""What these may consist of, and sums."""
-_SIGN = re.compile(r"[<>=!&|^~+*/%?-]")
-_HARMLESS = frozenset(('"+"', '"-"', '"*"', '"/"', '"%"', '"->"', '"?."'))
-_NAME = re.compile(rb"[$@]*[A-Za-z_\x80-\xff][\w\x80-\xff]*")
-_MACRO = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
-_WHOLE = re.compile(rb"\d{1,9}")
-
 _ONE_MORE = frozenset(("c", "go", "java", "c_sharp"))
 """Where ``a++`` is ``a += 1`` whatever a is; elsewhere it may be an iterator, or text."""
 _SAME_SUM = frozenset(("c", "go", "javascript", "typescript", "tsx", "php"))
@@ -113,7 +32,6 @@ _SAME_SUM = frozenset(("c", "go", "javascript", "typescript", "tsx", "php"))
 _SHORTER_SUM = _SAME_SUM | {"java", "c_sharp"}
 """Where the latter is the former. The other way round, Java and C# make narrow numbers wide."""
 
-_BLOCKS = frozenset(("block", "compound_statement", "statement_block"))
 _IFS = (
     ('"if"', "condition", "block", '"else"', "block"),
     ('"if"', '"("', "condition", '")"', "block", '"else"', "block"),
@@ -141,11 +59,11 @@ def rewrite(program: Program, seed: int) -> Program:
         tree = loaded_frontend("tree-sitter", comments=True).parse(program)
         if len(tree.errors):
             break
-        program = program.replace(text=_splice(tree.text, _cuts(_View(tree), rules, rng)))
+        program = program.replace(text=splice(tree.text, _cuts(View(tree), rules, rng)))
     return program
 
 
-def _cuts(view: "_View", rules: dict[str, Rule], rng: np.random.Generator) -> list[Cut]:
+def _cuts(view: View, rules: dict[str, Rule], rng: np.random.Generator) -> list[Cut]:
     """Return the cuts of half of the nodes that can be written in another way."""
     wanted = np.array([kind in rules for kind in view.tree.kinds])
     chosen: list[Cut] = []
@@ -160,101 +78,7 @@ def _cuts(view: "_View", rules: dict[str, Rule], rng: np.random.Generator) -> li
     return sorted(chosen, key=lambda cut: cut[:2])
 
 
-def _splice(text: bytes, cuts: Iterable[Cut]) -> bytes:
-    pieces: list[bytes] = []
-    done = 0
-    for start, end, new in cuts:
-        pieces += (text[done:start], new)
-        done = end
-    return b"".join((*pieces, text[done:]))
-
-
-class _View:
-    """A tree as rules look at it."""
-
-    def __init__(self, tree: Tree) -> None:
-        self.tree, self.language = tree, tree.language
-        self.start: list[int] = tree.start.tolist()
-        self.end: list[int] = tree.end.tolist()
-        self._kind: list[int] = tree.kind.tolist()
-        self._parent: list[int] = tree.parent.tolist()
-        # The children of all nodes, those of each together, and where these begin.
-        self._order: list[int] = np.argsort(tree.parent, kind="stable")[1:].tolist()
-        self._offsets: list[int] = np.cumsum([0, *tree.child_count]).tolist()
-
-    def kind(self, node: int) -> str:
-        return self.tree.kinds[self._kind[node]]
-
-    def text(self, node: int) -> bytes:
-        return self.tree.text[self.start[node] : self.end[node]]
-
-    def children(self, node: int) -> list[int]:
-        return self._order[self._offsets[node] : self._offsets[node + 1]]
-
-    def parent(self, node: int) -> int:
-        return self._parent[node]
-
-    def sibling(self, node: int, away: int) -> int | None:
-        """Return the node that stands so many places behind one, or before it."""
-        parent = self._parent[node]
-        place = self._offsets[parent] + int(self.tree.position[node]) + away
-        inside = self._offsets[parent] <= place < self._offsets[parent + 1]
-        return self._order[place] if inside else None
-
-    def only(self, node: int) -> int:
-        """Return what is alone in the lists that Go and Swift have everywhere."""
-        while self.kind(node) in ("expression_list", "directly_assignable_expression"):
-            inside = self.children(node)
-            if len(inside) != 1:
-                break
-            (node,) = inside
-        return node
-
-    def is_named(self, node: int) -> bool:
-        return is_name(self.kind(node)) or self.kind(node) == "variable_name"
-
-    def is_operand(self, node: int) -> bool:
-        """Whether a node is a name, a literal, or a place whose value is looked up, not made."""
-        kind = self.kind(node)
-        return (self.is_named(node) or kind in _LITERALS or kind in _PLACES) and self.is_pure(node)
-
-    def is_pure(self, node: int) -> bool:
-        """Whether nothing but operands and sums of them is below a node: it may be any time."""
-        end = node + 1
-        while end < len(self._parent) and self._parent[end] >= node:
-            if not self._is_part(end):
-                return False
-            end += 1
-        return self._is_part(node)
-
-    def _is_part(self, node: int) -> bool:
-        kind = self.kind(node)
-        if kind.startswith('"'):
-            return kind in _HARMLESS or not _SIGN.search(kind)
-        if is_name(kind):
-            return self.text(node) not in self.macros
-        return kind in _LITERALS or kind in _PLACES or kind in _PARTS
-
-    @cached_property
-    def macros(self) -> frozenset[bytes]:
-        """The names that stand for some text in C, of which nobody knows how it binds."""
-        return frozenset(_MACRO.findall(self.tree.text))
-
-    @cached_property
-    def counters(self) -> frozenset[bytes]:
-        """The names that are set to a whole number somewhere: these are numbers."""
-        found = set()
-        sets = np.array([kind in ('"="', '":="') for kind in self.tree.kinds])
-        for node in np.flatnonzero(sets[self.tree.kind]).tolist():
-            name, value = self.sibling(node, -1), self.sibling(node, 1)
-            if name is None or value is None or "argument" in self.kind(self.parent(node)):
-                continue
-            if _NAME.fullmatch(self.text(name)) and _WHOLE.fullmatch(self.text(value)):
-                found.add(self.text(name))
-        return frozenset(found)
-
-
-def _turn_comparison(view: _View, node: int) -> tuple[Cut, ...]:
+def _turn_comparison(view: View, node: int) -> tuple[Cut, ...]:
     """Write ``a < b`` as ``b > a``: without calls, it is all one which is looked at first."""
     children = view.children(node)
     # Among arguments, <a, b> may be taken for types.
@@ -271,7 +95,7 @@ def _turn_comparison(view: _View, node: int) -> tuple[Cut, ...]:
     )
 
 
-def _spell_step(view: _View, node: int) -> tuple[Cut, ...]:
+def _spell_step(view: View, node: int) -> tuple[Cut, ...]:
     """Write ``a++`` or ``++a`` as ``a += 1`` where their value is not asked for."""
     # A name comes before signs in this order.
     children = sorted(view.children(node), key=lambda child: not view.is_named(child))
@@ -285,7 +109,7 @@ def _spell_step(view: _View, node: int) -> tuple[Cut, ...]:
     return ((view.start[node], view.end[node], b"%s %s= 1" % (text, sign[:1])),)
 
 
-def _is_statement(view: _View, node: int) -> bool:
+def _is_statement(view: View, node: int) -> bool:
     kind, around = view.kind(view.parent(node)), []
     for away in (-1, 1):
         sibling = view.sibling(node, away)
@@ -297,7 +121,7 @@ def _is_statement(view: _View, node: int) -> bool:
     )
 
 
-def _spell_sum(view: _View, node: int) -> tuple[Cut, ...]:
+def _spell_sum(view: View, node: int) -> tuple[Cut, ...]:
     """Write ``a += b`` as ``a = a + b``, or the other way round."""
     children = view.children(node)
     if len(children) != 3 or "assign" in view.kind(view.parent(node)):
@@ -320,16 +144,16 @@ def _spell_sum(view: _View, node: int) -> tuple[Cut, ...]:
         cuts = ((start, end, b"= %s %s" % (name, operator)), *enclosed)
     if operator not in _OPERATORS or not view.is_pure(more):
         return ()
-    is_count = name in view.counters and _WHOLE.fullmatch(view.text(more))
+    is_count = name in view.counters and WHOLE.fullmatch(view.text(more))
     return cuts if view.language in known or is_count else ()
 
 
-def _enclose(view: _View, node: int) -> tuple[Cut, ...]:
+def _enclose(view: View, node: int) -> tuple[Cut, ...]:
     start, end = view.start[node], view.end[node]
     return ((start, start, b"("), (end, end, b")"))
 
 
-def _enclose_returned(view: _View, node: int) -> tuple[Cut, ...]:
+def _enclose_returned(view: View, node: int) -> tuple[Cut, ...]:
     """Write ``return a`` as ``return (a)``, or the other way round."""
     children = [child for child in view.children(node) if view.kind(child) != '";"']
     if len(children) != 2 or b"\n" in view.text(node):
@@ -346,17 +170,17 @@ def _enclose_returned(view: _View, node: int) -> tuple[Cut, ...]:
     return ((start, start + 1, space), (end - 1, end, b""))
 
 
-def _exchange_branches(view: _View, node: int) -> tuple[Cut, ...]:
+def _exchange_branches(view: View, node: int) -> tuple[Cut, ...]:
     """Write ``if (a) {b} else {c}`` as ``if (!(a)) {c} else {b}``."""
     children = [
         inner
         for child in view.children(node)
         for inner in (view.children(child) if view.kind(child) == "else_clause" else (child,))
     ]
-    blocks = [child for child in children if view.kind(child) in _BLOCKS]
+    blocks = [child for child in children if view.kind(child) in BLOCKS]
     place = 2 if len(children) > 2 and view.kind(children[1]) == '"("' else 1
     kinds = (view.kind(child) for child in children)
-    shape = ["block" if kind in _BLOCKS else kind for kind in kinds]
+    shape = ["block" if kind in BLOCKS else kind for kind in kinds]
     shape[place : place + 1] = ["condition"]
     if tuple(shape) not in _IFS or len(blocks) != 2:
         return ()
@@ -382,7 +206,7 @@ def _exchange_branches(view: _View, node: int) -> tuple[Cut, ...]:
     )
 
 
-def _margin(view: _View, node: int) -> bytes | None:
+def _margin(view: View, node: int) -> bytes | None:
     """Return what a node's first line begins with, if that is nothing but space."""
     start = view.start[node]
     margin = view.tree.text[view.tree.text.rfind(b"\n", 0, start) + 1 : start]
