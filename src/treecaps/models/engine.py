@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from treecaps.syntax.tree import Tree
 
 __all__ = [
     "Arrays",
+    "BugEngine",
+    "BugScores",
     "BuildEngine",
     "Engine",
     "Floats",
@@ -35,6 +38,44 @@ _Member = TypeVar("_Member")
 # Bounds of what is computed in one go, so that memory does not grow with the data.
 _PROGRAMS = 256
 _WINDOWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class BugScores:
+    """What a network with a read-out for nodes says of the N nodes of B programs.
+
+    Args:
+        offsets: ``[B + 1]``, where the nodes of each program begin.
+        bug: ``[N]``, how much speaks for a bug at each node.
+        none: ``[B]``, how much speaks for no bug at all, on the same scale.
+        kinds: ``[N, K]``, logits of the kinds of mistakes, if there is one.
+    """
+
+    offsets: NDArray[np.int64]
+    bug: Floats
+    none: Floats
+    kinds: Floats
+
+    @classmethod
+    def mean(cls, weights: Sequence[float], parts: "Sequence[BugScores]") -> "BugScores":
+        """Return the weighted mean of what several networks say of the same programs."""
+
+        def combine(name: str) -> Floats:
+            values = [getattr(part, name) for part in parts]
+            found: Floats = np.tensordot(np.array(weights, np.float32), np.stack(values), 1)
+            return found
+
+        return cls(parts[0].offsets, combine("bug"), combine("none"), combine("kinds"))
+
+    @classmethod
+    def join(cls, parts: "Sequence[BugScores]") -> "BugScores":
+        """Return what is said of several batches, one after the other."""
+        sizes = [np.diff(part.offsets) for part in parts]
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+        names = ("bug", "none", "kinds")
+        return cls(
+            offsets, *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        )
 
 
 class Engine(Protocol):
@@ -67,6 +108,14 @@ class Engine(Protocol):
 
     def arrays(self) -> Arrays:
         """Return all weights."""
+
+
+@runtime_checkable
+class BugEngine(Protocol):
+    """An engine that can run a read-out for nodes too."""
+
+    def score_bugs(self, inputs: Input) -> BugScores:
+        """Return how suspicious nodes are, of one program or more."""
 
 
 BuildEngine = Callable[[ModelConfig, Sequence[float], Vocabulary, int, Arrays], Engine]

@@ -16,6 +16,7 @@ from treecaps.inputs.packing import Packing
 from treecaps.inputs.symbols import SymbolTensors
 from treecaps.models.config import ModelConfig, NetworkConfig
 from treecaps.nn.cross_entropy import cross_entropy
+from treecaps.nn.node_readout import NodeOutput
 from treecaps.nn.weights import new_weight
 from treecaps.syntax.tree import Tree
 
@@ -88,6 +89,10 @@ class Model(nn.Module):
     def embed(self, batch: Any) -> Tensor:
         """Return a vector ``[B, E]`` for each program, the more alike the nearer."""
         raise UsageError("only the architecture treecaps has embeddings; train a model of that")
+
+    def score_bugs(self, batch: Any) -> NodeOutput:
+        """Return how suspicious the nodes of programs are."""
+        raise UsageError("only the architectures treecaps and ggnn find bugs; train one of these")
 
     def represent(self, batch: Any) -> Tensor:
         """Return a vector ``[B, E]`` for each program, as its head sees it: the scores."""

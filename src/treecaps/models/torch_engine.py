@@ -14,7 +14,15 @@ from treecaps.errors import UsageError
 from treecaps.inputs.base import Input
 from treecaps.models.architectures import new_model
 from treecaps.models.config import ModelConfig
-from treecaps.models.engine import CHOSEN, Arrays, Floats, check_array, counting, split_batches
+from treecaps.models.engine import (
+    CHOSEN,
+    Arrays,
+    BugScores,
+    Floats,
+    check_array,
+    counting,
+    split_batches,
+)
 from treecaps.models.network import Model
 from treecaps.nn.tensors import to_numpy, to_tensors
 from treecaps.syntax.tree import Tree
@@ -93,6 +101,20 @@ class TorchEngine:
     def represent(self, inputs: Input) -> Floats:
         """Return what the strongest member's head makes of programs, ``[B, E]``."""
         return self._run(inputs, self.strongest.represent, 0)
+
+    def score_bugs(self, inputs: Input) -> BugScores:
+        """Return the members' weighted mean of how suspicious nodes are."""
+        return BugScores.join([self._score_bugs(some) for _, some in split_batches(inputs)])
+
+    @torch.no_grad()
+    def _score_bugs(self, inputs: Input) -> BugScores:
+        batch = to_tensors(inputs, next(self.members[0].parameters()))
+        offsets = np.concatenate([[0], np.cumsum(inputs.sizes)])
+        found = [
+            BugScores(offsets, *map(to_numpy, member.score_bugs(batch)))
+            for _, member in self._counting
+        ]
+        return BugScores.mean([weight for weight, _ in self._counting], found)
 
     def predict(self, inputs: Input, task: HasOutputs) -> Floats:
         """Return what a task asks of the models: the members' weighted mean of its outputs."""

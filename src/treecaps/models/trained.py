@@ -17,7 +17,7 @@ from treecaps.models.architectures import architecture_of
 from treecaps.models.bundled import find_model
 from treecaps.models.calibration import Calibration
 from treecaps.models.config import ModelConfig
-from treecaps.models.engine import BuildEngine, Engine, Floats
+from treecaps.models.engine import BugEngine, BugScores, BuildEngine, Engine, Floats
 from treecaps.models.folder import StoredModel, read_model, write_model
 from treecaps.models.treecaps_config import TreeCapsConfig
 from treecaps.syntax.program import Item, Program
@@ -145,6 +145,12 @@ class TrainedModel:
         length = np.linalg.norm(projected, axis=1, keepdims=True)
         unit: Floats = projected / np.maximum(length, _LEAST)
         return unit
+
+    def score_bugs(self, inputs: Input) -> BugScores:
+        """Return how suspicious the nodes of programs are; there must be one or more."""
+        if not isinstance(self.engine, BugEngine):
+            raise UsageError("the engine of this model cannot tell of nodes: leave out engine")
+        return self.engine.score_bugs(inputs)
 
     # What uses models stands above them, so it is imported when it is called.
 

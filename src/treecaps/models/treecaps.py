@@ -15,6 +15,7 @@ from torch.nn import functional
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
 from treecaps.inputs.distinct import Longs
+from treecaps.inputs.node_graphs import NodeGraphs, NodeTensors
 from treecaps.inputs.packing import Packing
 from treecaps.inputs.stored import StoredInput
 from treecaps.inputs.windows import WindowTensors
@@ -25,6 +26,7 @@ from treecaps.nn.decoder import Decoder
 from treecaps.nn.dynamic_max_pooling import dynamic_max_pooling
 from treecaps.nn.dynamic_routing import CapsuleLayer
 from treecaps.nn.margin_loss import margin_loss
+from treecaps.nn.node_readout import NodeOutput, NodeReadout
 from treecaps.nn.squash import lengths, squash
 from treecaps.nn.tensors import to_tensors
 from treecaps.nn.token_capsules import TokenCapsules
@@ -112,13 +114,20 @@ class TreeCaps(Network):
     @classmethod
     def read_trees(
         cls, config: TreeCapsConfig, trees: Iterable[Tree], vocabulary: Vocabulary
-    ) -> WindowsAndBags:
-        """Return the distinct windows and, if asked for, the n-grams of tokens."""
+    ) -> Any:
+        """Return the distinct windows and, if asked for, the n-grams of tokens.
+
+        For a read-out for nodes, these are all nodes and the edges between them.
+        """
+        if config.readout:
+            return NodeGraphs.from_trees(trees, vocabulary, len(config.depths))
         return WindowsAndBags.from_trees(trees, vocabulary, config.depths, config.feature)
 
     @classmethod
-    def packing(cls, config: TreeCapsConfig) -> Packing:
+    def packing(cls, config: TreeCapsConfig) -> Packing | None:
         """Return how windows and n-grams are kept on disk."""
+        if config.readout:
+            return None
         return Packing(f"{cls.__module__}.{cls.__qualname__}", config.depths, config.feature)
 
     def __init__(self, config: TreeCapsConfig, kinds: int, classes: int, tokens: int = 0) -> None:
@@ -163,10 +172,21 @@ class TreeCaps(Network):
             )
             statics, size = config.secondary, config.secondary_size
         others["whiten"] = config.whiten_static and not config.secondary
-        self.code = CapsuleLayer(statics, size, classes, config.code_size, *routing, **others)
+        outputs = 0 if config.readout else classes
+        self.code = CapsuleLayer(statics, size, outputs, config.code_size, *routing, **others)
         self.decoder: Decoder | None = None
-        if config.windows and classes:
-            self.decoder = Decoder(classes, config.code_size, config.windows)
+        if config.windows and outputs:
+            self.decoder = Decoder(outputs, config.code_size, config.windows)
+        self.readout = self._new_readout(classes) if config.readout else None
+
+    def _new_readout(self, kinds: int) -> NodeReadout:
+        """Return the layers that score nodes."""
+        config = self.config
+        inputs, program = config.vector_size + config.channels * config.slices, 0
+        if config.readout_static:
+            inputs, program = inputs + config.static_capsules, config.embedding_size
+        options = config.readout, config.readout_rounds, kinds
+        return NodeReadout(inputs, program, *options, flow=config.readout_flow)
 
     def forward(
         self,
@@ -191,6 +211,29 @@ class TreeCaps(Network):
     def embed(self, batch: WindowsAndBagsTensors[Tensor]) -> Tensor:
         """Return the static capsules of each program as one vector ``[B, S * D_pvc]``."""
         return self._static(batch).flatten(1)
+
+    def score_bugs(self, batch: NodeTensors[Tensor]) -> NodeOutput:
+        """Return how suspicious nodes are, by their capsules, and what the program expects of them.
+
+        The agreement of a node's capsules with the static capsules is what routing computes.
+        """
+        if self.readout is None:
+            raise UsageError("this network has no read-out for nodes: train it with readout=64")
+        windows = batch.windows
+        symbols = self.symbol_vectors(windows.symbols)
+        capsules, count, weight = self._primary(windows, symbols)
+        known = [symbols[batch.graph.symbol], capsules.flatten(1)]
+        if not self.config.readout_static:
+            alone: NodeOutput = self.readout(torch.cat(known, 1), None, batch.graph)
+            return alone
+        static = self._make_static(capsules, windows, count, weight)
+        by_channel = static.view(
+            len(static), capsules.shape[2], -1, capsules.shape[1]
+        )  # [B, C, a, D]
+        agreement = torch.einsum("ndc,ncad->nca", capsules, by_channel[batch.graph.program])
+        known.append(agreement.flatten(1))
+        found: NodeOutput = self.readout(torch.cat(known, 1), static.flatten(1), batch.graph)
+        return found
 
     def represent(self, batch: WindowsAndBagsTensors[Tensor]) -> Tensor:
         """Return the code capsules of each program as one vector ``[B, classes * D_cc]``."""
@@ -320,13 +363,20 @@ class TreeCaps(Network):
         of_tokens: Tensor | None = None,
     ) -> Tensor:
         """Return the static capsules ``[B, S, D_pvc]``."""
-        windows, bounds = batch.windows.window, batch.windows.bounds
         primary, count, weight = self._primary(batch.windows, vectors)
-        if self.config.pooling == "max":
-            static = dynamic_max_pooling(primary, windows, bounds)
-        else:
-            static = self.variable_to_static(primary, windows, count, weight, bounds)
+        static = self._make_static(primary, batch.windows, count, weight)
         return self._with_tokens(static, batch, of_tokens)
+
+    def _make_static(
+        self, primary: Tensor, windows: WindowTensors[Tensor], count: Tensor, weight: Tensor
+    ) -> Tensor:
+        """Return the static capsules that primary ones make."""
+        if self.config.pooling == "max":
+            return dynamic_max_pooling(primary, windows.window, windows.bounds)
+        static: Tensor = self.variable_to_static(
+            primary, windows.window, count, weight, windows.bounds
+        )
+        return static
 
     def _with_tokens(
         self,

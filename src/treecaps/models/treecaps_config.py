@@ -74,6 +74,14 @@ class TreeCapsConfig(NetworkConfig):
     )
     token_features: int = option(20_000, "how many tokens and runs are known, if any are seen")
     windows: int = option(0, "how many windows a decoder rebuilds; there is none if 0", ge=0)
+    readout: int = option(
+        0, "the size of a node's state in a read-out for nodes; there is none if 0", ge=0
+    )
+    readout_rounds: int = option(3, "how often nodes hear of their surroundings there")
+    readout_flow: bool = option(True, "let nodes hear of where the same variable is used")
+    readout_static: bool = option(
+        True, "let nodes know the static capsules, and how far their own capsules agree with them"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,6 +98,13 @@ class TreeCapsConfig(NetworkConfig):
             raise UsageError("gate_capsules needs a gate: set gated=true too")
         if self.windows and self.window_depth != 2:
             raise UsageError("a decoder rebuilds windows of depth 2: set windows=0 for others")
+        if self.readout and (
+            self.window_depth != 2 or self.feature or self.counts == "log" or not self.per_channel
+        ):
+            raise UsageError(
+                "a read-out for nodes takes windows of depth 2, routes by channel and counts every"
+                " node once: set window_depth=2, per_channel=true, token_channels=0, counts=exact"
+            )
         if self.channels * self.slices % self.primary_size:
             raise UsageError(
                 f"capsules of size {self.capsule_size} do not divide"
@@ -160,6 +175,21 @@ PRESETS = {
             "rename_probability": 0.5,
             "ordinary_background": True,
         },
+    ),
+    # Tells of nodes, which are many; so there are fewer capsules to each.
+    "bugs": Recommended(
+        TreeCapsConfig(
+            nodes="kinds+tokens",
+            tokens=5_000,
+            token_dropout=0.15,
+            vector_size=64,
+            hidden=(64, 64),
+            residual=True,
+            channels=16,
+            statics=2,
+            readout=64,
+        ),
+        {"vectors": "random"},
     ),
     # Routes as printed; docs/paper.md has what the paper leaves open, and why it is read so.
     "paper": Recommended(

@@ -10,10 +10,12 @@ import numpy as np
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import UsageError
 from treecaps.inputs.base import Floats, Input
+from treecaps.inputs.node_graphs import NodeGraphs
 from treecaps.inputs.windows_and_bags import WindowsAndBags
 from treecaps.models.config import ModelConfig
-from treecaps.models.engine import Arrays, check_array, counting, split_batches
+from treecaps.models.engine import Arrays, BugScores, check_array, counting, split_batches
 from treecaps.models.light.network import Batch, LightTreeCaps, Weights
+from treecaps.models.light.readout import FLOW, READ_EDGES, score_bugs
 from treecaps.models.treecaps_config import TreeCapsConfig
 from treecaps.syntax.tree import Tree
 
@@ -69,8 +71,12 @@ class NumpyEngine:
             raise ValueError(f"{min(left)} does not belong there")
         return cls(config, weights, outputs, ordered)
 
-    def read_trees(self, trees: Iterable[Tree], vocabulary: Vocabulary) -> WindowsAndBags:
+    def read_trees(
+        self, trees: Iterable[Tree], vocabulary: Vocabulary
+    ) -> WindowsAndBags | NodeGraphs:
         """Return programs in the form that the networks read."""
+        if self.config.readout:
+            return NodeGraphs.from_trees(trees, vocabulary, len(self.config.depths))
         return WindowsAndBags.from_trees(trees, vocabulary, self.config.depths, self.config.feature)
 
     def scores(self, inputs: Input) -> Floats:
@@ -95,6 +101,19 @@ class NumpyEngine:
             return np.concatenate(found, 1)
 
         return self._run(inputs, embed, 0)
+
+    def score_bugs(self, inputs: Input) -> BugScores:
+        """Return the networks' weighted mean of how suspicious nodes are."""
+        if not self.config.readout:
+            raise UsageError("this model has no read-out for nodes: use one that finds bugs")
+        weights = [weight for weight, _ in self.networks]
+        found = []
+        for _, some in split_batches(inputs):
+            batch: Any = some.to_tensors(np.asarray)
+            found.append(
+                BugScores.mean(weights, [score_bugs(one, batch) for _, one in self.networks])
+            )
+        return BugScores.join(found)
 
     def arrays(self) -> Arrays:
         """Return all weights."""
@@ -128,7 +147,7 @@ def _shapes(
         yield "tokens.known", (config.token_features,)
         yield "tokens.linear.weight", (config.token_channels * size, config.vector_size)
         yield "tokens.linear.bias", (config.token_channels * size,)
-    layers = [("code", classes, config.code_size)]
+    layers = [("code", 0 if config.readout else classes, config.code_size)]
     if config.secondary:
         layers.insert(0, ("secondary", config.secondary, config.secondary_size))
     for number, (name, outputs, output_size) in enumerate(layers):
@@ -138,8 +157,31 @@ def _shapes(
         if config.whiten_static and not number:
             yield f"{name}.whitening", (statics, size, size)
         statics, size = outputs, output_size
-    if config.windows and classes:
+    if config.windows and classes and not config.readout:
         yield from _decoder_shapes(config, classes)
+    if config.readout:
+        yield from _readout_shapes(config, classes)
+
+
+def _readout_shapes(config: TreeCapsConfig, kinds: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the weights of the read-out for nodes."""
+    size, inputs, both = config.readout, config.vector_size, config.readout
+    inputs += config.channels * config.slices
+    if config.readout_static:
+        inputs, both = inputs + config.static_capsules, 2 * size
+    ways = 2 * sum(config.readout_flow or name != FLOW for name in READ_EDGES)
+    linear = {"inputs": (size, inputs)}
+    for number in range(config.readout_rounds):
+        linear[f"rounds.{number}"] = size, (1 + ways) * size
+        yield f"readout.norms.{number}.weight", (size,)
+        yield f"readout.norms.{number}.bias", (size,)
+    if config.readout_static:
+        linear["program"] = size, config.embedding_size
+    for name in ("bug", "none"):
+        linear |= {f"{name}.0": (size, both), f"{name}.2": (1, size)}
+    for name, shape in {**linear, "kinds": (kinds, size)}.items():
+        yield f"readout.{name}.weight", shape
+        yield f"readout.{name}.bias", shape[:1]
 
 
 def _decoder_shapes(config: TreeCapsConfig, classes: int) -> Iterator[tuple[str, tuple[int, ...]]]:
