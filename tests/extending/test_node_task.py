@@ -83,7 +83,9 @@ class FindNames(Task):
     def labels(self, classes: tuple[str, ...]) -> tuple[str, ...]:
         return ()
 
-    def targets(self, trees: Sequence[Tree], label: Longs) -> NodeTargets:
+    def targets(
+        self, trees: Sequence[Tree], label: Longs, names: Sequence[str] = ()
+    ) -> NodeTargets:
         return NodeTargets(
             [
                 np.array(["identifier" in kind for kind in tree.kind_names()], np.float32)
@@ -163,7 +165,9 @@ def test_other_targets_are_other_data() -> None:
         ).fingerprint()
 
     class FindNothing(FindNames):
-        def targets(self, trees: Sequence[Tree], label: Longs) -> NodeTargets:
+        def targets(
+            self, trees: Sequence[Tree], label: Longs, names: Sequence[str] = ()
+        ) -> NodeTargets:
             return NodeTargets([np.zeros(len(tree), np.float32) for tree in trees])
 
     assert fingerprint(FindNames()) == fingerprint(FindNames()) != fingerprint(FindNothing())

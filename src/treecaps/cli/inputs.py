@@ -108,12 +108,13 @@ def build_corpus(
     max_bytes: int,
     cache: Path | None,
     workers: int | None = None,
+    bugs: bool = False,
 ) -> "Corpus":
     """Parse a data set, or fetch its trees, with a progress bar."""
     from treecaps.data.corpus import Corpus
     from treecaps.data.dataset import DataSet
 
-    data = DataSet(place, language=language, max_bytes=max_bytes)
+    data = DataSet(place, language=language, max_bytes=max_bytes, bugs=bugs)
     note_sources(place, data.sources)
     with progress(f"parsing {place.name}") as advance:
         return Corpus.build(

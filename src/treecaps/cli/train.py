@@ -108,7 +108,7 @@ class _Command(click.Command):
     type=LazyChoice(_tasks),
     default="classification",
     show_default=True,
-    help="What is learned: classes, or embeddings that are near where classes agree.",
+    help="What is learned: classes, embeddings that are near where classes agree, or bugs.",
 )
 @click.option(
     "--model",
@@ -199,10 +199,10 @@ def command(
     as_json: bool,
     **parsing: Any,
 ) -> int:
-    """Train a classifier, or embeddings for search.
+    """Train a classifier, embeddings for search, or a model that finds bugs.
 
     DATA is a folder with one sub-folder per class, a JSON Lines file (.jsonl, .jsonl.gz) with
-    code and label, or a Parquet file with those columns.
+    code and label (for bugs: lines and fixed), or a Parquet file with those columns.
     """
     from treecaps.models.engine import set_num_threads
     from treecaps.nn.memory import tune_malloc
@@ -219,7 +219,7 @@ def command(
     refuse_background(chosen, background, val_background)
     folder.check(out, resume=resume, overwrite=overwrite)
     places = {"data": data, "val": val, "background": background, "val_background": val_background}
-    corpora = _build_corpora(places, parsing)
+    corpora = _build_corpora(places, {**parsing, "bugs": chosen.task.data == "bugs"})
     set_num_threads(threads)
     tune_malloc()
     options = {"init_from": first, "seed": seed, "resume": resume, "overwrite": overwrite}

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from treecaps.data.bugs import are_lines, label_of
 from treecaps.errors import (
     DataError,
     Failure,
@@ -46,12 +47,21 @@ class DataSet:
         path: Where the data are.
         language: The language of every program, whatever its file or row says.
         max_bytes: Larger programs become failures.
+        bugs: Read which lines of programs have a bug, instead of their classes. In JSON Lines these
+            are ``lines``, counted from 1; ``fixed`` may hold the same program without the bug,
+            which is a program of its own then. All others are without known bugs.
     """
 
     def __init__(
-        self, path: str | Path, *, language: str | None = None, max_bytes: int = MAX_BYTES
+        self,
+        path: str | Path,
+        *,
+        language: str | None = None,
+        max_bytes: int = MAX_BYTES,
+        bugs: bool = False,
     ) -> None:
         self.path = Path(path)
+        self.bugs = bugs
         self.language = language_named(language).name if language else None
         self.max_bytes = max_bytes
         self.sources = Sources()
@@ -113,7 +123,8 @@ class DataSet:
                 yield repr(error.errno).encode()
 
     def _options(self) -> tuple[object, ...]:
-        return self._shape, self.language, self.max_bytes, self.sources.failures
+        bugs = ("bugs",) if self.bugs else ()
+        return self._shape, self.language, self.max_bytes, self.sources.failures, *bugs
 
     def _nothing_here(self) -> DataError:
         passed_over = self.sources.passed_over
@@ -131,7 +142,7 @@ class DataSet:
         for number, name in enumerate(self.sources.files):
             self.progress = number / len(self.sources.files)
             parts = PurePath(name).parts
-            label = parts[0] if len(parts) > 1 else None
+            label = parts[0] if len(parts) > 1 and not self.bugs else None
             shown = PurePath(name).as_posix()
             try:
                 yield Program.read(
@@ -160,7 +171,7 @@ class DataSet:
                             line = lines.readline(longest)
                         yield Failure(where, "too-large", "is longer than any program may be")
                     elif line.strip():
-                        yield self._parse_line(line, where)
+                        yield from self._parse_line(line, where)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise DataError(
                 f"{self.path} is damaged after {number:,} lines: {error}; get it again"
@@ -172,15 +183,30 @@ class DataSet:
     def _unpack(self, raw: BinaryIO) -> AbstractContextManager[gzip.GzipFile | BinaryIO]:
         return gzip.GzipFile(fileobj=raw) if self._shape == "jsonl.gz" else nullcontext(raw)
 
-    def _parse_line(self, line: bytes, where: str) -> Program | Failure:
+    def _parse_line(self, line: bytes, where: str) -> Iterator[Program | Failure]:
         try:
             record = json.loads(line.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-            return Failure(where, "record", f"is not JSON: {reason}")
+            yield Failure(where, "record", f"is not JSON: {reason}")
+            return
         if not isinstance(record, dict):
-            return Failure(where, "record", "is not a JSON object")
-        return self._program(record, where)
+            yield Failure(where, "record", "is not a JSON object")
+        elif self.bugs:
+            yield from self._programs(record, where)
+        else:
+            yield self._program(record, where)
+
+    def _programs(self, record: Mapping[str, Any], where: str) -> Iterator[Program | Failure]:
+        """Yield a program, perhaps with bugs, and the same without them if it is there."""
+        lines, fixed, name = record.get("lines") or [], record.get("fixed"), record.get("id")
+        if not are_lines(lines):
+            yield Failure(where, "record", "has 'lines' that are no list of line numbers")
+            return
+        yield self._program({**record, "label": label_of(lines)}, where)
+        if fixed is not None:
+            twin = {**record, "code": fixed, "label": None}
+            yield self._program({**twin, "id": f"fixed/{name or where}"}, where)
 
     def _read_parquet(self) -> Iterator[Program | Failure]:
         with naming_extra("Parquet"):
@@ -202,6 +228,8 @@ class DataSet:
                         number += 1
                         self.progress = number / total
                         record = dict(zip(columns, values, strict=True))
+                        if self.bugs:
+                            record["label"] = None
                         yield self._program(record, f"row {number}")
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]

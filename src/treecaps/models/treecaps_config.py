@@ -176,21 +176,6 @@ PRESETS = {
             "ordinary_background": True,
         },
     ),
-    # Tells of nodes, which are many; so there are fewer capsules to each.
-    "bugs": Recommended(
-        TreeCapsConfig(
-            nodes="kinds+tokens",
-            tokens=5_000,
-            token_dropout=0.15,
-            vector_size=64,
-            hidden=(64, 64),
-            residual=True,
-            channels=16,
-            statics=2,
-            readout=64,
-        ),
-        {"vectors": "random"},
-    ),
     # Routes as printed; docs/paper.md has what the paper leaves open, and why it is read so.
     "paper": Recommended(
         TreeCapsConfig(
@@ -225,6 +210,21 @@ PRESETS = {
             stop_gradients=True,
         ),
         {"epochs": 60, "batch_size": 1, "decay": "step", "vectors": "random"},
+    ),
+    # Tells of nodes, which are many; so there are fewer capsules to each.
+    "bugs": Recommended(
+        TreeCapsConfig(
+            nodes="kinds+tokens",
+            tokens=5_000,
+            token_dropout=0.15,
+            vector_size=64,
+            hidden=(64, 64),
+            residual=True,
+            channels=16,
+            statics=2,
+            readout=64,
+        ),
+        {"vectors": "random"},
     ),
 }
 register("treecaps", _load, PRESETS)

@@ -32,6 +32,10 @@ class NodeOutput(NamedTuple):
     none: Tensor
     kinds: Tensor
 
+    def joined(self) -> Tensor:
+        """Return all scores in one row."""
+        return torch.cat([part.flatten() for part in self])
+
 
 class NodeReadout(nn.Module):
     r"""Scores nodes by what is known of them, of their surroundings and of the program.

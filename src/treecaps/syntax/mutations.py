@@ -141,9 +141,7 @@ class Mutant:
     expected: bytes
 
 
-def mutate(
-    tree: Tree, rng: Random, *, comments: bool = False, wanted: str | None = None
-) -> Mutant | None:
+def mutate(tree: Tree, rng: Random, *, wanted: str | None = None) -> Mutant | None:
     """Return a program with a bug, drawn from all that can be put in.
 
     First the kind of mistake is drawn, then the place. What has a bug parses as well as the
@@ -152,7 +150,6 @@ def mutate(
     Args:
         tree: The tree of a program that is taken for right, by tree-sitter.
         rng: The random generator.
-        comments: Whether comments are nodes of the tree.
         wanted: Take this kind of mistake.
 
     Returns:
@@ -164,13 +161,13 @@ def mutate(
     view = View(tree)
     names = tuple(KINDS) if wanted is None else (wanted,)
     for number in rng.permutation(len(names)).tolist():
-        found = _mutate(view, names[number], rng, comments)
+        found = _mutate(view, names[number], rng)
         if found:
             return found
     return None
 
 
-def _mutate(view: View, name: str, rng: Random, comments: bool) -> Mutant | None:
+def _mutate(view: View, name: str, rng: Random) -> Mutant | None:
     tree, tries = view.tree, 0
     rule, kinds = KINDS[name]
     suited = np.array([kind in kinds for kind in tree.kinds], bool)
@@ -179,16 +176,17 @@ def _mutate(view: View, name: str, rng: Random, comments: bool) -> Mutant | None
         cuts = rule(view, node, rng)
         if not cuts:
             continue
-        found = _apply(tree, name, sorted(cuts), comments)
+        found = _apply(tree, name, sorted(cuts))
         tries += 1
         if found or tries == _TRIES:
             return found
     return None
 
 
-def _apply(tree: Tree, name: str, cuts: list[Cut], comments: bool) -> Mutant | None:
+def _apply(tree: Tree, name: str, cuts: list[Cut]) -> Mutant | None:
     """Return the program after some cuts, if it parses and is another."""
     program = Program.from_clean_text(splice(tree.text, cuts), tree.language)
+    comments = any(tree.kinds[kind].endswith("comment") for kind in np.unique(tree.kind))
     try:
         changed = loaded_frontend(FRONTEND, comments).parse(program)
     except ProgramError:

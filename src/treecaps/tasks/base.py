@@ -1,7 +1,7 @@
 """``Task``: what a network is trained for."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from torch import Tensor
 
+    from treecaps.inputs.base import Input
     from treecaps.inputs.distinct import Longs
     from treecaps.models.network import Model
     from treecaps.models.trained import TrainedModel
@@ -48,6 +49,10 @@ class Task:
     """What a training report shows beside the curves."""
     needs_labels: ClassVar[bool] = True
     """Whether programs without a label are left out, and there must be two classes."""
+    data: ClassVar[Literal["classes", "bugs"]] = "classes"
+    """What the rows of data tell of programs: their classes, or the lines that have a bug."""
+    takes_views: ClassVar[bool] = True
+    """Whether programs can be seen blind and rewritten too."""
     takes_background: ClassVar[bool] = False
     """Whether programs of none of the classes can be learned from."""
     min_programs: ClassVar[int] = 1
@@ -76,7 +81,7 @@ class Task:
         """Return whether validation programs with labels ``[B]`` tell anything."""
         return len(label) > 0
 
-    def targets(self, trees: "Sequence[Tree]", label: "Longs") -> Any:
+    def targets(self, trees: "Sequence[Tree]", label: "Longs", names: Sequence[str] = ()) -> Any:
         """Return what is to be predicted; rows of it are taken for each training step.
 
         These rows are a NumPy array, which the training step gets as a tensor.
@@ -84,8 +89,26 @@ class Task:
         Args:
             trees: B programs: all of a data set, and again in each of their other views.
             label: ``[B]``, their classes. They are the default.
+            names: The names of the classes.
         """
         return label
+
+    def renew(
+        self,
+        examples: Examples,
+        trees: "Sequence[Tree]",
+        read: "Callable[[list[Tree]], Input]",
+        rng: "Generator",
+    ) -> Examples:
+        """Return the training programs of an epoch: by default, those of all epochs.
+
+        Args:
+            examples: All training programs.
+            trees: Their trees.
+            read: Returns other trees in the form that the network reads.
+            rng: The random generator of the epoch.
+        """
+        return examples
 
     def num_epochs(self, programs: int) -> float:
         """Return how many epochs so many programs need."""

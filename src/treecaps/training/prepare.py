@@ -59,7 +59,8 @@ class Data:
     """All that a training sees.
 
     Args:
-        trees: The training trees, without background.
+        every: The trees of ``train``, in all views and with background.
+        trees: The training trees as they are, without background.
         val_trees: The validation trees.
         vocabulary: Their kinds and sub-tokens.
         labels: The names of the classes.
@@ -69,6 +70,7 @@ class Data:
         background: Background for validation, if there is any.
     """
 
+    every: Sequence[Tree]
     trees: Sequence[Tree]
     val_trees: Sequence[Tree]
     vocabulary: Vocabulary
@@ -159,16 +161,19 @@ def prepare(
     def examples(parts: Sequence[Sequence[Tree]], label: Longs, views: Iterable[str]) -> Examples:
         joined, tell = Joined(parts), partial(on_prepare, "reading trees")
         inputs = _read(joined, vocabulary, read_trees, packing, tell)
-        targets = task.targets(joined, np.tile(label, len(parts)))
+        targets = task.targets(joined, np.tile(label, len(parts)), split.names)
         return Examples(inputs, label, targets, tuple(views))
 
     label = np.concatenate([split.label, _no_class(others)])
+    if task.data == "bugs":
+        split.facts["training"]["languages"] = sorted({tree.language for tree in split.trees})
     if others:
         every = [Joined(pair) for pair in zip(every, others, strict=True)]
         split.facts["training"]["background"] = len(others[0])
     val_every = _in_views(split.val_trees, val_views)
     val_others = background[1].in_views(val_views) if background and len(background[1]) else []
     return Data(
+        Joined(every),
         split.trees,
         split.val_trees,
         vocabulary,
@@ -236,7 +241,7 @@ def _split(
     others = {str(label) for label in (val[1] if val else ()) if label is not None}
     names = task.classes(found, others)
     numbers = {name: number for number, name in enumerate(names)}
-    label = _encode(labels, rows, numbers, task)
+    label = _encode(labels, rows, numbers)
     facts: dict[str, dict[str, Any]] = {"training": _facts(trees, len(labels) - len(rows))}
     if val is None:
         chosen = _set_aside(label, val_share, seed, least=task.min_programs)
@@ -244,9 +249,10 @@ def _split(
         rows, label = rows[~chosen], label[~chosen]
         facts["validation"] = {"name": "a part of the training data"}
     else:
-        val_trees, val_label = Selection(val[0], val_rows), _encode(val[1], val_rows, numbers, task)
+        val_trees, val_label = Selection(val[0], val_rows), _encode(val[1], val_rows, numbers)
         facts["validation"] = _facts(val[0], len(val[1]) - len(val_rows))
-        _note_unknown(val[1], numbers)
+        if task.needs_labels:
+            _note_unknown(val[1], numbers)
     task.check_labels(label)
     if not task.can_validate(val_label):
         log.warning("there is nothing to validate with: the networks of the last epoch are kept")
@@ -376,9 +382,7 @@ def _labelled(trees: Any, labels: Any, what: str, task: Task) -> Longs:
     return rows
 
 
-def _encode(labels: Labels, rows: Longs, numbers: dict[str, int], task: Task) -> Longs:
-    if not task.needs_labels:  # all programs are of one class
-        return np.zeros(len(rows), np.int64)
+def _encode(labels: Labels, rows: Longs, numbers: dict[str, int]) -> Longs:
     return np.array([numbers.get(labels[row] or "", UNKNOWN) for row in rows.tolist()], np.int64)
 
 
@@ -390,7 +394,7 @@ def _set_aside(
     if not share:
         return chosen
     rng = np.random.default_rng([seed, 0])  # epochs count from 1
-    for number in range(int(label.max()) + 1):
+    for number in np.unique(label):
         rows = rng.permutation(np.flatnonzero(label == number))
         chosen[rows[: min(max(least, round(share * len(rows))), len(rows) - least)]] = True
     return chosen

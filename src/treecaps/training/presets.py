@@ -58,6 +58,8 @@ def get_preset(name: Any = "default", model: str = "treecaps", task: str = _TASK
         task: The name of the task.
     """
     presets = get_architecture(model).presets
+    if name == "default" and task in presets:  # there is one for just this task
+        name = task
     if not isinstance(name, str) or name not in presets:
         raise UsageError(
             f"there is no preset {name!r} of {model}; there is {' and '.join(presets)}"

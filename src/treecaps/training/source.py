@@ -49,6 +49,11 @@ class Source:
 
         blinds = config.rename_probability and network.sees_names
         rewrites = config.rewrite_probability
+        if (blinds or rewrites) and not preset.task.takes_views:
+            raise UsageError(
+                f"{preset.task.name} are on lines of programs as they are: leave out"
+                " rename_probability and rewrite_probability"
+            )
         background = None
         if self.background is not None:
             background = make_background(

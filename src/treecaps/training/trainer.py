@@ -4,6 +4,7 @@ import math
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,9 @@ class Trainer:
         self.metric = f"val_{self.task.metric}"
         programs = data.train.num_labelled
         self.schedule = self.config.for_programs(programs, self.task.num_epochs(programs))
+        self.examples = data.train
+        """The programs of the epoch."""
+        self._read = partial(preset.read_trees, vocabulary=data.vocabulary)
         self.history: list[dict[str, Any]] = []
         self._val_batches: list[tuple[int, Any]] = []
         self.best: dict[str, Tensor] = {}
@@ -255,7 +259,8 @@ class Trainer:
             return self._take_steps(rng, step)
 
     def _take_steps(self, rng: np.random.Generator, step: Step) -> dict[str, Any]:
-        examples = self.data.train
+        data = self.data
+        examples = self.examples = self.task.renew(data.train, data.every, self._read, rng)
         order = self.task.sample(examples.label, self.schedule.batch_size, rng)
         done = len(self.history) * len(order)
         rate = norms = 0.0
@@ -297,7 +302,7 @@ class Trainer:
 
     def _draw(self, rows: Longs, rng: np.random.Generator) -> tuple[Any, Any]:
         """Return programs, each in some view and without a part of it, and what to predict."""
-        examples, schedule = self.data.train, self.schedule
+        examples, schedule = self.examples, self.schedule
         rows = self._augment(rows, rng)
         dropout = InputDropout(rng, schedule.window_dropout, tokens=schedule.token_capsule_dropout)
         inputs = examples.inputs.select(rows, dropout)
@@ -309,7 +314,7 @@ class Trainer:
 
     def _augment(self, rows: Longs, rng: np.random.Generator) -> Longs:
         """Return the rows of a view of each program: as it is, blind or rewritten."""
-        examples, config = self.data.train, self.config
+        examples, config = self.examples, self.config
         if not examples.views:
             return rows
         drawn, chosen = rng.random(len(rows)), rows
