@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from treecaps.estimator import TreeCapsClassifier
     from treecaps.explanation.explanation import Explanation, explain
+    from treecaps.inference.bugs import Bug, BugReport, find_bugs
     from treecaps.inference.classify import Classification, classify
     from treecaps.inference.embed import Embedder, Embedding
     from treecaps.inference.evaluate import Evaluation, evaluate
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 # Loaded when first used, so that the command line starts at once.
 _HOMES = {
+    "Bug": "treecaps.inference.bugs",
+    "BugReport": "treecaps.inference.bugs",
     "Classification": "treecaps.inference.classify",
     "Corpus": "treecaps.data.corpus",
     "DamagedCorpusError": "treecaps.data.corpus",
@@ -69,6 +72,7 @@ _HOMES = {
     "evaluate": "treecaps.inference.evaluate",
     "evaluate_retrieval": "treecaps.inference.retrieval",
     "explain": "treecaps.explanation.explanation",
+    "find_bugs": "treecaps.inference.bugs",
     "find_copies": "treecaps.data.duplicates",
     "find_duplicates": "treecaps.data.duplicates",
     "find_edges": "treecaps.syntax.edges",
@@ -86,6 +90,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "Bug",
+    "BugReport",
     "Classification",
     "Corpus",
     "DamagedCorpusError",
@@ -113,6 +119,7 @@ __all__ = [
     "evaluate",
     "evaluate_retrieval",
     "explain",
+    "find_bugs",
     "find_copies",
     "find_duplicates",
     "find_edges",

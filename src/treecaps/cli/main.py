@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 COMMANDS = {
+    "bugs": "Tell where programs may have bugs.",
     "classify": "Tell which classes programs belong to.",
     "clones": "Find code that is copied or alike, also across languages.",
     "data": "Describe a data set: classes, sizes, failures, duplicates.",
@@ -31,7 +32,7 @@ COMMANDS = {
     "reproduce": "Train and score what a table of the paper needs.",
     "search": "Find code like a file, or like some of its lines, in an index.",
     "serve": "Answer over HTTP, and show a page in the browser.",
-    "train": "Train networks for a task: classification or similarity.",
+    "train": "Train networks for a task: classification, similarity or bugs.",
     "vectors": "Learn vectors for the kinds of nodes, and inspect them.",
 }
 
