@@ -33,6 +33,8 @@ FALSE_ALARMS = 0.02
 """The share of programs without a bug that may be reported."""
 _BOUNDS = math.log(1e-1), math.log(1e2)
 _FIRST = 5
+_EVEN = 0.5
+"""The threshold where there is nothing to set it by."""
 
 
 @dataclass(frozen=True)
@@ -236,7 +238,7 @@ class Bugs(Task):
     ) -> "tuple[TrainedModel, dict[str, float]]":
         """Calibrate how probable bugs are, and set the threshold by ordinary code."""
         if not len(examples):
-            return model, {}
+            return replace(model, calibration=replace(model.calibration, threshold=_EVEN)), {}
         scores, target = model.score_bugs(examples.inputs), examples.target
         temperature = _fit_temperature(margins(scores), target.buggy)
         model = replace(model, calibration=replace(model.calibration, temperature=temperature))
@@ -313,7 +315,7 @@ def most_probable(
 def find_threshold(right: NDArray[np.float64]) -> float:
     """Return the least probability that few enough programs without a bug exceed."""
     if not len(right):
-        return 0.5
+        return _EVEN
     allowed = int(FALSE_ALARMS * len(right))
     return float(np.sort(right)[::-1][min(allowed, len(right) - 1)])
 
