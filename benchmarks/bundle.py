@@ -59,7 +59,7 @@ BACKGROUND = {"algorithms": "ordinary"}
 SETTINGS: dict[str, tuple[str, ...]] = {
     "algorithms": ("epochs=6", "learning_rate=0.002"),
     "poj104": ("epochs=6", "ordinary_background=false"),
-    "similar": ("batch_size=512", "window_dropout=0.15", "learning_rate=0.004", "epochs=6"),
+    "similar": ("batch_size=512", "window_dropout=0.15", "learning_rate=0.004", "epochs=12"),
     "atlas": ("ordinary_background=false",),
 }
 POJ_PROBLEMS, POJ_PROGRAMS = 64, 128

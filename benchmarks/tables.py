@@ -35,6 +35,8 @@ PAPER = (
 )
 """Data of the paper, with its front ends and what it prints for TreeCaps."""
 SIDES = ("as is", "blind")
+CONFUSED = 2
+"""Classes that are taken for each other no more often are not in the table."""
 PUBLISHED = (
     ("tbcnn", "poj104", "94.0", "accuracy-poj104-model-tbcnn", "Mou et al. 2016"),
     ("tbcnn", "poj104", "79.4", "accuracy-poj104-model-tbcnn", "the TreeCaps paper"),
@@ -180,6 +182,15 @@ def kept() -> str:
     return table(("right answers on", "before", "now"), rows)
 
 
+def confused() -> str:
+    rows = [
+        [f"{row['one']}, {row['other']}", f"{row['confused']}", f"{row['programs']}"]
+        for row in load("classes-atlas")["pairs"]
+        if row["confused"] > CONFUSED
+    ]
+    return table(("classes", "taken for each other", "programs of both"), rows)
+
+
 def measures() -> str:
     before, after = load("unknown-before"), load("unknown-algorithms")
     rows = [
@@ -302,6 +313,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bundled": bundled,
     "unknown": unknown,
     "kept": kept,
+    "confused": confused,
     "measures": measures,
     "folder": speeds.folder,
     "start": speeds.start,
