@@ -39,7 +39,7 @@ from treecaps import Tree, parse_code
 from treecaps.models.trained import TrainedModel, load
 from treecaps.syntax.functions import find_functions
 from treecaps.syntax.mutations import LANGUAGES
-from treecaps.tasks.bugs import BugTargets, margins, most_probable, probability_of_bug
+from treecaps.tasks.bug_targets import BugTargets, margins, most_probable, probability_of_bug
 from treecaps.tasks.lines import area_under_curve, line_ranks, lines_of_nodes
 
 BASELINES = ("random", "longest", "surprise", "linear")

@@ -49,7 +49,7 @@ def main() -> None:
     if options.json:
         print(json.dumps(result, indent=1))
         return
-    for row in result["pairs"]:
+    for row in pairs(found):
         print(f"{row['one']} and {row['other']}: {row['confused']} of {row['programs']}")
 
 

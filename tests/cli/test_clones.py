@@ -1,5 +1,6 @@
 import csv
 import json
+import random
 import re
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,46 @@ def test_bad_input_is_told_and_left_out(model: Path, work: Path, run_here: Run) 
     assert len(rows(done.stdout)) >= 6
 
 
+def test_what_is_no_program_is_told_and_left_out(model: Path, work: Path, run_here: Run) -> None:
+    noise = random.Random(0)
+    for name in ("one.cpp", "two.cpp"):
+        text = "".join(noise.choices("{}()[]<>;:,.#@!?%^&*~`'\"\\|=+-$", k=2000))
+        (work / name).write_text(text)
+    done = run_here("clones", work, "--model", model, "--files", "--pairs", "--json")
+    assert done.returncode == 1
+    for name in ("one.cpp", "two.cpp"):
+        assert f"{name}: error: most of it is not cpp" in done.stderr
+    assert len(rows(done.stdout)) == 10
+
+
+def test_submissions_without_code_are_told(
+    model: Path, work: Path, tmp_path: Path, run_here: Run
+) -> None:
+    write_files(work, {"eve/main.py": "# to do\n\n", "fay/answer.txt": "none", "tests/a.py": C})
+    page = tmp_path / "page.html"
+    done = run_here("clones", work, "--model", model, "--submissions", "--html", page)
+    told = [line for line in done.stderr.splitlines() if "no code" in line]
+    assert told == [f"{work / name}: error: holds no code to compare" for name in ("eve", "fay")]
+    assert done.returncode == 1
+    assert "eve: holds no code to compare" in page.read_text()
+
+
+def test_nothing_is_compared_with_itself(
+    model: Path, work: Path, tmp_path: Path, run_here: Run
+) -> None:
+    command = ("clones", work / "ann", "--model", model, "--files", "--against")
+    found = rows(run_here(*command, work, "--json").stdout)
+    assert [row["right"] for row in found] == [
+        "bob/main.py",
+        "cem/start.py",
+        "dan.py",
+        "bob/sum.c",
+    ]
+    done = run_here(*command, work / "ann")
+    assert done.returncode == 2
+    assert "holds nothing else to compare with" in done.stderr
+
+
 def test_one_file_has_nothing_to_be_compared_with(
     model: Path, tmp_path: Path, run_here: Run
 ) -> None:
@@ -150,14 +191,16 @@ def test_a_page_is_written_and_named(
     assert (done.returncode, done.stdout) == (1, f"{page}\n")
     text = page.read_text()
     assert "eve/main.py: looks like a binary file" in text
+    assert "eve/broken.py: most of it is not python" in text
     values = read_data(text)
-    assert [one["name"] for one in values["works"]] == ["ann", "bob", "cem", "dan.py", "eve"]
+    assert [one["name"] for one in values["works"]] == ["ann", "bob", "cem", "dan.py"]
     assert {one["name"] for one in values["works"][1]["sources"]} == {"bob/main.py", "bob/sum.c"}
     assert (values["pairs"][0]["left"], values["pairs"][0]["right"]) == (0, 1)
     # The page and what is printed do not exclude each other.
     done = run_here(*command, "--pairs", "--json")
-    assert len(rows(done.stdout)) == len(values["pairs"]) == 10
-    done = run_here(*command, "--against", work / "ann", "--copied", "0.5")
+    assert len(rows(done.stdout)) == len(values["pairs"]) == 6
+    write_files(tmp_path / "old", {"main.py": COPY})
+    done = run_here(*command, "--against", tmp_path / "old", "--copied", "0.5")
     assert values != (values := read_data(page.read_text()))
     assert values["thresholds"][0] == 0.5
     assert [one["name"] for one in values["works"] if one["old"]] == ["main.py"]

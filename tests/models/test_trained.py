@@ -229,6 +229,7 @@ def tensors(change: Callable[[dict[str, torch.Tensor]], Any]) -> Callable[[Path]
         (write("vocabulary.json", b'["<unknown>", "a"]'), "has the shape"),
         (write("vocabulary.json", b'{"a": 1}'), "vocabulary.json is damaged"),
         (change("format", 2), "newer treecaps, .*: update yours"),
+        (change("format", 0), "older treecaps, .*; train a model with"),
         (change("format", None), "'format' cannot be right"),
         (change("weights", [0.5]), "'weights' cannot be right"),
         (change("weights", [float("nan")]), "'weights' cannot be right"),

@@ -64,6 +64,27 @@ def test_many_equal_functions_are_one_group(units: list[Unit]) -> None:
     assert group.similarity == pytest.approx(1)
 
 
+def test_of_many_equal_functions_some_are_in_every_pair(
+    units: list[Unit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [replace(units[0], line=number) for number in range(1, 100_001)]
+    collection = Collection(embedder(), [*many, units[40]])
+    pairs = collection.pairs(0.999, 0.9)
+    assert collection.num_left_out == 99_900
+    assert len(pairs) == 4950 + 99_900
+    assert {pair.copied for pair in pairs} == {1.0}
+    assert {one.line for pair in pairs for one in (pair.left, pair.right)} == set(range(1, 100_001))
+    few = [*units[:4], *(replace(units[0], line=number) for number in range(1, 6))]
+    every = {(pair.left.name, pair.right.name) for pair in Collection(embedder(), few).pairs()}
+    monkeypatch.setattr(module, "EQUAL", 3)
+    found = {(pair.left.name, pair.right.name) for pair in Collection(embedder(), few).pairs()}
+    # Of six equal ones, three are compared with all, and three with the first.
+    assert len(every) == 36
+    assert found < every
+    assert len(found) == 15 + 3
+    assert len(Collection(embedder(), few, units[4:6]).pairs()) == 6 * 2
+
+
 def test_every_pair_is_listed(units: list[Unit]) -> None:
     pairs = Collection(embedder(), units[:20]).pairs()
     assert len(pairs) == 190

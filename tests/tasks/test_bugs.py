@@ -17,7 +17,8 @@ from treecaps.nn.node_readout import NodeOutput
 from treecaps.syntax.mutations import mutate
 from treecaps.syntax.program import Program
 from treecaps.syntax.tree import Tree
-from treecaps.tasks.bugs import MISTAKES, Bugs, BugTargets, find_threshold
+from treecaps.tasks.bug_targets import MISTAKES, BugTargets, find_threshold
+from treecaps.tasks.bugs import Bugs
 from treecaps.tasks.examples import Examples
 from treecaps.tasks.lines import area_under_curve, line_ranks, lines_of_nodes
 from treecaps.training.presets import Preset, apply_settings, get_preset
@@ -220,6 +221,7 @@ def test_mutations_alone_are_learned_from_and_training_goes_on(tmp_path: Path) -
     trees, labels = pairs()
     trained = train(TREES, [None] * len(TREES), val=(trees, labels), preset=small("epochs=1"))
     assert trained.card["metrics"]["epochs"] == 1
+    assert 0 < trained.card["metrics"]["validation_mrr"] < 1
     finer = train(trees, labels, val=(trees, labels), preset=small("epochs=1"), init_from=trained)
     assert finer.config == trained.config
 

@@ -1,5 +1,6 @@
 """``treecaps clones``."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,18 +143,21 @@ def command(
             raise UsageError(f"{place} is an index, which has no syntax trees; name its folder")
         return _show_index(place, threshold, min_lines, as_json)
     from treecaps.inference.embed import Embedder
-    from treecaps.search.collection import Collection
+    from treecaps.search.collection import EQUAL, Collection
 
     embedder = Embedder(folder)
     what = "files" if files else "submissions" if submissions else "functions"
     reader = _Reader(embedder, what, everything, min_lines, max_bytes, workers)
     given = reader.read_templates(templates)
     new = reader.read(place)
-    old = reader.read(_folder_of(against)) if against else []
+    old = reader.read_old(against, new) if against else []
     collection = Collection(embedder, new, old, reader.take_apart(given))
     alone = len(new) < 2 and not old
     if alone:
         note(f"{place}: {len(new)} {what} to compare: nothing to compare with")
+    listed = bool(pairs or against or as_csv or html)
+    if listed and (left_out := collection.num_left_out):
+        note(f"{left_out:,} {what} equal {EQUAL} others: each of them is in one pair at most")
     found = False
     if html:
         facts = _list_facts(place, against, templates, folder, collection, what)
@@ -271,8 +275,35 @@ class _Reader:
             self.failures.append(f"{failure.id}: {failure.message}")
             fail(str(folder / failure.id), failure.message, failure.arguments)
         if self.what == "submissions":
+            told = [*(failure.id for failure in failures), *set(sources.files).difference(files)]
+            told += [*sources.ignored_folders, *(unit.path for unit in units)]
+            self._tell_empty(folder, {Path(name).parts[0] for name in told})
             return join_submissions(units)
         return [unit for unit in units if not functions or self._is_long(unit)]
+
+    def read_old(self, place: Path, new: "list[Unit]") -> "list[Unit]":
+        """Return what new work is compared with; what is of the new work itself is left out."""
+        known = {_origin(unit) for unit in new}
+        every = self.read(_folder_of(place))
+        old = [unit for unit in every if _origin(unit) not in known]
+        if len(old) < len(every):
+            note(
+                f"{place}: left out {len(every) - len(old):,} {self.what} that are compared with it"
+            )
+        if not old:
+            raise UsageError(
+                f"{place} holds nothing else to compare with; without --against, all are compared"
+                " with all"
+            )
+        return old
+
+    def _tell_empty(self, folder: Path, known: set[str]) -> None:
+        """Tell of submissions that hold no code, unless they are known for something else."""
+        for name in sorted(entry.name for entry in os.scandir(folder) if entry.is_dir()):
+            if name not in known and not name.startswith("."):
+                message = "holds no code to compare"
+                self.failures.append(f"{name}: {message}")
+                fail(str(folder / name), message)
 
     def _is_long(self, unit: "Unit") -> bool:
         return (unit.last_line or 0) - (unit.line or 0) + 1 >= self.min_lines
@@ -301,6 +332,11 @@ class _Reader:
         if self.what == "functions":
             works += [Work.from_tree(one.tree) for tree in trees for one in find_functions(tree)]
         return works
+
+
+def _origin(unit: "Unit") -> tuple[frozenset[Path], int | None]:
+    """Return where the code of a unit stands."""
+    return frozenset(unit.folder.resolve() / name for name in unit.files), unit.line
 
 
 def _folder_of(place: Path) -> Path:

@@ -115,7 +115,7 @@ def _queries(
 ) -> "list[tuple[tuple[str, int] | None, Tree]]":
     """Return what to search for: trees, those of functions with their names and lines."""
     from treecaps.data.parallel import parse_programs
-    from treecaps.inference.classify import is_empty
+    from treecaps.inference.units import is_empty
     from treecaps.search.query import select
     from treecaps.syntax.functions import find_functions
 

@@ -11,7 +11,8 @@ from treecaps.errors import DataError, Failure, UsageError
 from treecaps.explanation.attribution import Method, attribute, best_method
 from treecaps.explanation.perturbation import Dimension, perturb, strongest
 from treecaps.explanation.spreading import Contributions, to_tokens
-from treecaps.inference.classify import Classification, classify_tree, is_empty
+from treecaps.inference.classify import Classification, classify_tree
+from treecaps.inference.units import is_empty
 from treecaps.inputs.bags import hash_leaves
 from treecaps.inputs.base import Floats
 from treecaps.inputs.distinct import Longs

@@ -18,7 +18,7 @@ from treecaps.syntax.functions import find_functions
 from treecaps.syntax.program import Item
 from treecaps.syntax.tree import Tree
 from treecaps.tasks import check_answers
-from treecaps.tasks.bugs import margins, probability_of_bug
+from treecaps.tasks.bug_targets import margins, probability_of_bug
 from treecaps.tasks.lines import line_ranks, lines_of_nodes, log_sum
 from treecaps.text import html_table, short_repr
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from treecaps.errors import Failure, UsageError
 from treecaps.inference.stream import stream
-from treecaps.inference.units import CodeUnit
+from treecaps.inference.units import CodeUnit, is_broken, is_empty
 from treecaps.inputs.base import Input
 from treecaps.models.calibration import UNKNOWN
 from treecaps.models.trained import ModelLike, TrainedModel, as_model
@@ -20,8 +20,6 @@ from treecaps.syntax.tree import Tree
 from treecaps.tasks import check_answers
 from treecaps.text import html_table, short_repr
 
-_BROKEN = 0.5
-"""If a larger share of a text is in error, it is no program."""
 _DOUBTFUL = (0.005, 0.98)
 """If the guess of a program is so probable, perhaps its functions are of several classes. Where it
 is less probable than that, the program is nearly always ordinary code."""
@@ -125,18 +123,13 @@ class Classification:
 _Answered = tuple[CodeUnit, Classification]
 
 
-def is_empty(tree: Tree) -> bool:
-    """Tell whether a program has no code: nothing but white space and comments."""
-    return len(tree) == 1
-
-
 def find_reason(model: TrainedModel, tree: Tree) -> str | None:
     """Return why nothing can be told of a program, or ``None``: it is empty, short or broken."""
     if is_empty(tree):
         return "the program is empty"
     if len(tree) < model.calibration.min_nodes:
         return "there is too little code to tell"
-    if tree.error_share > _BROKEN:
+    if is_broken(tree):
         return f"most of it is not {tree.language}"
     return None
 

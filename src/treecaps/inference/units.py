@@ -7,6 +7,9 @@ from treecaps.errors import Failure
 from treecaps.syntax.functions import Function, find_functions
 from treecaps.syntax.tree import Tree
 
+_BROKEN = 0.5
+"""If a larger share of a text is in error, it is no program."""
+
 
 class CodeUnit(NamedTuple):
     """What gets an answer: a program, or a function of one.
@@ -22,6 +25,16 @@ class CodeUnit(NamedTuple):
     tree: Tree
     function: str | None = None
     line: int | None = None
+
+
+def is_empty(tree: Tree) -> bool:
+    """Tell whether a program has no code: nothing but white space and comments."""
+    return len(tree) == 1
+
+
+def is_broken(tree: Tree) -> bool:
+    """Tell whether most of a text is not of its language."""
+    return tree.error_share > _BROKEN
 
 
 def units_of(

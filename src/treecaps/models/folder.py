@@ -175,6 +175,8 @@ def _read_config(folder: Path) -> dict[str, Any]:
     number, made_by = config.get("format"), config.get("treecaps")
     if type(number) is int and number > FORMAT:
         raise ModelError(f"{folder} was written by a newer treecaps, {made_by}: update yours")
+    if type(number) is int and number < FORMAT:
+        raise ModelError(f"{folder} was written by an older treecaps, {made_by}; {_NEXT}")
     for good, name in (
         (number == FORMAT, "format"),
         (isinstance(made_by, str), "treecaps"),

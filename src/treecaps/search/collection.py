@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from treecaps.inference.embed import Embedder
 from treecaps.search.clones import Group, Joined, check_threshold, link_alike
@@ -18,6 +19,8 @@ COPIED = 0.8
 """From this share on, programs count as copied."""
 EVERY = 2000
 """Up to so many programs, every pair can be listed."""
+EQUAL = 100
+"""Of more units that are equal, only so many are in pairs with others."""
 
 Step = Callable[[float], None]
 """Called now and then with the share done, from 0 to 1."""
@@ -90,6 +93,20 @@ class Collection:
         self._vectors = np.stack([unit.vector for unit in self.units] or [np.zeros(1, np.float32)])
         empty = [self._copies.is_empty(number) for number in range(len(self.units))]
         self._vectors[: len(empty)][empty] = 0
+        self._first = self._find_equal()
+        """Of each unit beyond the first ``EQUAL`` of those that are equal, the first of these."""
+
+    def _find_equal(self) -> dict[int, int]:
+        members: defaultdict[tuple[str, bytes, bool], list[int]] = defaultdict(list)
+        for number, unit in enumerate(self.units):
+            is_old = self.new is not None and number >= self.new
+            members[unit.work.key, self._vectors[number].tobytes(), is_old].append(number)
+        return {number: numbers[0] for numbers in members.values() for number in numbers[EQUAL:]}
+
+    @property
+    def num_left_out(self) -> int:
+        """How many units are in no pair but, at most, one with the first of their equals."""
+        return len(self._first)
 
     def __len__(self) -> int:
         return len(self.units)
@@ -157,25 +174,38 @@ class Collection:
     ) -> list[ClonePair]:
         """Return the pairs that are copied or alike, most copied first.
 
+        Where more than 100 units are equal, 100 of them are compared with all others. The rest are
+        in one pair each, with the first of their equals; in none, if old units are compared with.
+
         Args:
             threshold: From which product of vectors on a pair counts.
             copied: From which share on it counts. If neither is given, every pair counts, as long
                 as there are not more than 2000 units.
             step: Called with the share done.
         """
-        if threshold is None and copied is None and len(self) <= EVERY:
-            shares = self._copies.pairs(new=self.new, step=step)
+        chosen = np.array(
+            [number for number in range(len(self)) if number not in self._first], np.int64
+        )
+        if threshold is None and copied is None and len(chosen) <= EVERY:
+            least = 0.0
+            shares = self._copies.pairs(new=self.new, chosen=chosen, step=step)
             found = {(left, right): share for left, right, share in shares}
         else:
             threshold = self._embedder.alike if threshold is None else threshold
             copied = COPIED if copied is None else copied
             check_threshold(threshold)
             check_threshold(copied)
-            shares = self._copies.pairs(copied, new=self.new, step=_part(step, 0))
+            least = copied
+            shares = self._copies.pairs(copied, new=self.new, chosen=chosen, step=_part(step, 0))
             found = {(left, right): share for left, right, share in shares}
-            for left, right in self._alike(threshold, _part(step, 1)):
+            for left, right in self._alike(chosen, threshold, _part(step, 1)):
                 if (left, right) not in found:
                     found[left, right] = self._copies.compare(left, right)
+        if self.new is None:
+            for right, left in self._first.items():
+                share = self._copies.compare(left, right)
+                if share >= least:  # what is empty is like nothing
+                    found[left, right] = share
         pairs = list(self._with_similarity(found))
         return sorted(pairs, key=lambda pair: (-pair.copied, -pair.similarity, pair.left.name))
 
@@ -190,9 +220,12 @@ class Collection:
                 both = self.units[left], self.units[right]
                 yield ClonePair(*both, shares[left, right], alike, one)
 
-    def _alike(self, threshold: float, step: Step | None) -> Iterator[tuple[int, int]]:
-        for left, others, _ in link_alike(self._vectors, threshold, step=step):
-            for right in others.tolist():
+    def _alike(
+        self, chosen: NDArray[np.int64], threshold: float, step: Step | None
+    ) -> Iterator[tuple[int, int]]:
+        for place, others, _ in link_alike(self._vectors[chosen], threshold, step=step):
+            left = int(chosen[place])
+            for right in chosen[others].tolist():
                 if self.new is None or left < self.new <= right:
                     yield left, right
 

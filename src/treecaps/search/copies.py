@@ -125,7 +125,12 @@ class Copies:
         return float(_divide(shared, np.minimum(self._total[[other]], self._total[one]))[0])
 
     def pairs(
-        self, threshold: float = 0.0, *, new: int | None = None, step: Step | None = None
+        self,
+        threshold: float = 0.0,
+        *,
+        new: int | None = None,
+        chosen: NDArray[np.int64] | None = None,
+        step: Step | None = None,
     ) -> Iterator[Pair]:
         """Yield the pairs whose share is at least a threshold, by the number of the left one.
 
@@ -133,12 +138,16 @@ class Copies:
             threshold: The least share. At 0 or less all pairs of a collection of up to 2000
                 different works are yielded; of more, only those that share a rare piece.
             new: If given, only pairs of one of the first so many works with one of the others.
+            chosen: The numbers of the works that are compared, in order; all by default.
             step: Called with the share done.
         """
+        numbers = range(len(self)) if chosen is None else chosen.tolist()
         members: list[list[int]] = [[] for _ in range(len(self._total))]
-        for number, same in enumerate(self._same.tolist()):
-            members[same].append(number)
-        for number in range(len(self) if new is None else new):
+        for number in numbers:
+            members[self._same[number]].append(number)
+        for number in numbers:
+            if new is not None and number >= new:
+                break
             if step:
                 step(number / len(self))
             one = int(self._same[number])

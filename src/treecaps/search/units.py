@@ -12,7 +12,7 @@ import numpy as np
 from treecaps.errors import Failure
 from treecaps.inference.embed import Embedder, Vectors
 from treecaps.inference.stream import stream
-from treecaps.inference.units import CodeUnit
+from treecaps.inference.units import CodeUnit, is_broken, is_empty
 from treecaps.search.copies import Work
 from treecaps.syntax.program import MAX_BYTES, ProgramFile
 
@@ -92,16 +92,25 @@ def read_units(
     return units, failures
 
 
-def _to_units(embedder: Embedder, folder: Path, found: Sequence[CodeUnit]) -> Iterator[Unit | None]:
-    """Yield what programs or functions are; nothing for what is blank."""
+def _to_units(
+    embedder: Embedder, folder: Path, found: Sequence[CodeUnit]
+) -> Iterator[Unit | Failure | None]:
+    """Yield what programs or functions are; nothing for what is empty."""
     vectors = embedder.embed_trees([unit.tree for unit in found])
     for (name, tree, function, line), vector in zip(found, vectors, strict=True):
+        if is_empty(tree):
+            yield None
+            continue
+        if is_broken(tree):
+            where = "it" if function is None else f"{function} in line {line}"
+            yield Failure(name, "syntax", f"most of {where} is not {tree.language}")
+            continue
         text = tree.text.rstrip()
         first = line or 1
         last = first + text.count(b"\n")
         span = (name, function, first, last, tree.language)
         work = Work.from_tree(tree)
-        yield Unit(*span, vector, work, folder, (name,)) if text else None
+        yield Unit(*span, vector, work, folder, (name,))
 
 
 def join_submissions(units: Sequence[Unit]) -> list[Unit]:

@@ -11,9 +11,9 @@ import numpy as np
 from treecaps.errors import Failure, UsageError
 from treecaps.explanation.attribution import MOST_NODES, Method
 from treecaps.explanation.explanation import explain
-from treecaps.inference.classify import Classification, classify_units, find_reason, is_empty
+from treecaps.inference.classify import Classification, classify_units, find_reason
 from treecaps.inference.embed import Embedder, Embedding
-from treecaps.inference.units import CodeUnit
+from treecaps.inference.units import CodeUnit, is_empty
 from treecaps.models.trained import TrainedModel, spell_parser
 from treecaps.search.index import Index, Match
 from treecaps.search.query import Lines, select
