@@ -18,7 +18,6 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from statistics import mean, stdev
 
 import numpy as np
 import torch
@@ -102,8 +101,8 @@ def main() -> None:
         "problems": {"learned": len(set(labels) - {None}), "scored": int(asked.label.max()) + 1},
         "settings": [*BASE, f"epochs={options.epochs}"],
         "seeds": options.seeds,
-        "trained": {name: summarise(every) for name, every in rows.items()},
-        "not trained": {name: summarise(every) for name, every in after.items()},
+        "trained": rows,
+        "not trained": after,
         **origin(),
     }
     print(json.dumps(result, indent=1) if options.json else result)
@@ -182,17 +181,6 @@ def unit(vectors: Vectors) -> Vectors:
 def tell(rows: dict[str, list[Scores]], name: str, found: Scores) -> None:
     rows.setdefault(name, []).append(found)
     print(name, found, file=sys.stderr, flush=True)
-
-
-def summarise(every: list[Scores]) -> dict[str, list[float]]:
-    """Return the mean of each figure over seeds, and its deviation."""
-    return {
-        place: [
-            round(mean(one[place] for one in every), 2),
-            round(stdev(one[place] for one in every), 2) if len(every) > 1 else 0.0,
-        ]
-        for place in every[0]
-    }
 
 
 if __name__ == "__main__":

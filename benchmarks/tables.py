@@ -7,7 +7,7 @@ dash. Figures in sentences are those of ``values.py``.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -114,24 +114,32 @@ def models() -> str:
     return table(("model", *accuracies, "trains on", "classifies", "parameters"), rows)
 
 
+MAPS = "MAP@R in per cent, as is / blind"
+
+
+def maps(every: Sequence[dict[str, float]], places: Sequence[str]) -> list[str]:
+    """Return MAP@R among several kinds of candidates, as is and blind: the mean of some models."""
+    return [
+        " / ".join(spread([one[f"{place}, {side}"] for one in every], 1) for side in SIDES)
+        for place in places
+    ]
+
+
 def retrieval() -> str:
-    found = load("retrieval-problems")
-    places = ("all", "within", "across")
-    rows = []
+    found, rows = load("retrieval-problems"), []
     for name, row in found["map_at_r"].items():
         every = found["models"] if name.startswith("trained") else [row]
-        cells = (
-            [spread([one[f"{place}, {side}"] for one in every], 1) for side in SIDES]
-            for place in places
-        )
-        rows.append([name, *map(" / ".join, cells)])
-    header = (
-        "MAP@R in per cent, as is / blind",
-        "all",
-        "of the same language",
-        "of other languages",
-    )
+        rows.append([name, *maps(every, ("all", "within", "across"))])
+    header = (MAPS, "all", "of the same language", "of other languages")
     return table(header, rows)
+
+
+def choices() -> str:
+    found = load("choices-problems")
+    sites = ("leetcode", "atcoder", "codejam")
+    every = found["trained"] | found["not trained"]
+    rows = [[name, *maps(scores, ("all", "across", *sites))] for name, scores in every.items()]
+    return table((MAPS, "all", "of other languages", *sites), rows)
 
 
 def smoothing() -> str:
@@ -304,6 +312,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "presets": presets,
     "routing": routing,
     "retrieval": retrieval,
+    "choices": choices,
     "smoothing": smoothing,
     "index": speeds.index,
     "serve": speeds.serve,
