@@ -62,7 +62,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "similar": ("batch_size=512", "window_dropout=0.15", "learning_rate=0.004", "epochs=12"),
     "atlas": ("ordinary_background=false",),
 }
-POJ_PROBLEMS, POJ_PROGRAMS = 64, 128
+POJ_PROBLEMS, POJ_PROGRAMS = 64, 400
 """The other problems are for validation and test, as CodeXGLUE divides them; and how many programs
 of each there are."""
 FIRST: dict[str, tuple[str, ...]] = {

@@ -58,7 +58,7 @@ class Similarity(Task):
     )
     samples_per_class: int = option(8, "programs of a class that a batch has together", ge=2)
     discriminant_size: int = option(
-        256,
+        128,
         "numbers of an embedding, by a linear discriminant of the static capsules; where there are"
         " no more classes than that, or it is 0, the capsules themselves",
         ge=0,
@@ -168,7 +168,7 @@ class Similarity(Task):
         }
 
     def _discriminant(self, model: "TrainedModel", train: Examples) -> "Floats | None":
-        """Return the discriminant of the training programs, or of some classes of them."""
+        """Return the discriminant of training programs, as many of each class."""
         import numpy as np
 
         from treecaps.tasks.discriminant import fit_discriminant
@@ -176,11 +176,12 @@ class Similarity(Task):
         classes = np.unique(train.label)
         if not 0 < self.discriminant_size < len(classes):
             return None
-        order = np.random.default_rng(0).permutation(classes)
-        programs = np.cumsum(np.bincount(train.label)[order])
-        # More classes than directions, however many programs these have.
-        most = max(int(np.searchsorted(programs, _FITTED)), self.discriminant_size + 1)
-        chosen = np.flatnonzero(np.isin(train.label, order[:most]))
+        # As many of each class, and at least two.
+        most = max(_FITTED // len(classes), 2)
+        order = np.random.default_rng(0).permutation(len(train.label))
+        order = order[np.argsort(train.label[order], kind="stable")]
+        first = np.searchsorted(train.label[order], train.label[order])
+        chosen = np.sort(order[np.arange(len(order)) - first < most])
         rows = np.concatenate([chosen, *(train.rows_of(view, chosen) for view in train.views)])
         some = np.array_split(rows, len(rows) // _AT_ONCE + 1)
         vectors = np.concatenate([model.engine.embed(train.inputs.select(one)) for one in some])
