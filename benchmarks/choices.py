@@ -1,117 +1,83 @@
-"""What each choice in training for similarity brings, on problems that nobody has seen.
+"""What can be done to embeddings after training, on problems that nobody has seen.
 
-    python benchmarks/choices.py --data DIR --json
+    python benchmarks/choices.py --data DIR --models FOLDER FOLDER FOLDER --json
 
-``DIR`` holds the data sets. Each choice is trained from nothing on the same part of the training
-problems of ``problems`` with the same seeds, for a few epochs, and differs from the first in one
-thing; the last epoch counts. Then the validation programs look for each other as in
-``retrieval.py``: as they are and blind, among all and among those of other languages; and as the
+``DIR`` holds the data sets; the models are trained for similarity, with different seeds. Programs
+of the validation part of ``problems``, and of problems 65-80 of ``poj104``, look for each other as
+in ``retrieval.py``, as they are and blind, by the static capsules as they are; by linear
+discriminants of other sizes and whitened otherwise, fitted to training programs; with the mean of
+each language removed; and by the capsules of two models side by side. On ``problems`` also as the
 sites of the problems divide them, of which each is a group of its own.
-
-What needs no training is tried on the vectors of the first choice: their discriminant in other
-sizes and whitened otherwise, the languages' means removed, and two networks side by side.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
-from bundle import problems_of
 from numpy.typing import NDArray
 from origin import origin
-from retrieval import Programs, embed
+from retrieval import Programs, embed, load
 
 from treecaps.data.corpus import Corpus
-from treecaps.data.sequences import Joined, Selection
+from treecaps.data.sequences import Selection
 from treecaps.models.trained import TrainedModel
-from treecaps.nn.memory import tune_malloc
+from treecaps.models.trained import load as load_model
 from treecaps.tasks.discriminant import fit_discriminant
 from treecaps.tasks.retrieval import map_at_r, maps_at_r
-from treecaps.training.presets import apply_settings, get_preset
-from treecaps.training.train import train
 
 Vectors = NDArray[np.float32]
 Scores = dict[str, float]
 
-BASE = (
-    *("statics=1", "windows=0", "batch_size=512", "window_dropout=0.15", "learning_rate=0.005"),
-    *("discriminant_size=0", "val_share=0"),
-)
-FIRST = "the first choice"
-CHOICES: dict[str, tuple[str, ...]] = {
-    FIRST: (),
-    "batches of 128": ("batch_size=128",),
-    "4 programs of a problem in a batch": ("samples_per_class=4",),
-    "temperature 0.05": ("temperature=0.05",),
-    "temperature 0.2": ("temperature=0.2",),
-    "window dropout 0.5": ("window_dropout=0.5",),
-    "2 static capsules a channel, which compete": ("statics=2",),
-    "no blind programs": ("rename_probability=0",),
-    "no token capsules": ("token_channels=0",),
-    "kinds alone": ("nodes=kinds",),
-}
-MORE = "and 64 problems of poj104"
-SIZES = 128, 256, 384
-WHITENINGS = 0.0, 0.5, 1.0
-PART = 5
-"""One in so many problems is learned from."""
+SIZES = 64, 128, 256, 512
+WHITENINGS = 0.0, 0.25, 0.5, 0.75, 1.0
+SIZE, WHITENING = 128, 0.5
+OF_EACH = 5
+"""How many training programs of each problem a discriminant is fitted to."""
+PLAIN = "capsules"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", required=True, type=Path)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--only", nargs="+", choices=[*CHOICES, MORE])
+    parser.add_argument("--models", required=True, nargs="+", help="trained models")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    tune_malloc()
-    torch.set_num_threads(1)
-    home = options.data / "problems"
-    learn = Corpus.build(home / "train.jsonl.gz")
-    poj = Corpus.build(options.data / "poj104" / "train.jsonl.gz")
-    labels = part_of(learn)
-    asked = Programs([home / "val.jsonl.gz"], bool)
-    sites = sites_of(home / "val.jsonl.gz")
+    learn, problems = load(options.data, "problems", False)
+    _, poj104 = load(options.data, "poj104", True)
+    sites = sites_of(options.data / "problems" / "val.jsonl.gz")
     rows: dict[str, list[Scores]] = {}
-    after: dict[str, list[Scores]] = {}
-    for name in options.only or [*CHOICES, MORE]:
-        for seed in options.seeds:
-            settings = [*BASE, f"epochs={options.epochs}", *CHOICES.get(name, ())]
-            more = problems_of(poj) if name == MORE else [None] * len(poj)
-            model = train(
-                Joined([learn, poj]),
-                [*labels, *more],
-                preset=apply_settings(get_preset(task="similarity"), settings),
-                seed=seed,
+    before: list[dict[str, Vectors]] | None = None
+    for name in options.models:
+        model = replace(load_model(name), projection=None)
+        asked = [
+            {view: embed(model)(trees) for view, trees in one.views.items()}
+            for one in (problems, poj104)
+        ]
+        changed = [*changes(model, learn, asked, problems.language)]
+        if before:
+            changed.append(
+                (
+                    "capsules of two models",
+                    [beside(*pair) for pair in zip(before, asked, strict=True)],
+                )
             )
-            vectors = views(model, asked)
-            tell(rows, name, score(vectors, asked, sites))
-            if name == FIRST:
-                for other, changed in changes(model, vectors, learn, labels, asked):
-                    tell(after, other, score(changed, asked, sites))
+        before = asked
+        for title, vectors in changed:
+            found = score(vectors, problems, poj104, sites)
+            rows.setdefault(title, []).append(found)
+            print(name, title, found, file=sys.stderr, flush=True)
     result = {
         "data": "problems",
-        "programs": {"learned": sum(map(bool, labels)), "scored": len(asked)},
-        "problems": {"learned": len(set(labels) - {None}), "scored": int(asked.label.max()) + 1},
-        "settings": [*BASE, f"epochs={options.epochs}"],
-        "seeds": options.seeds,
-        "trained": rows,
-        "not trained": after,
+        "programs": {"problems": len(problems), "poj104": len(poj104)},
+        "models": len(options.models),
+        "rows": rows,
         **origin(),
     }
     print(json.dumps(result, indent=1) if options.json else result)
-
-
-def part_of(corpus: Corpus) -> list[str | None]:
-    """Return the labels of the problems that are learned from."""
-    chosen = set(sorted(set(corpus.labels), key=str)[::PART])
-    return [label if label in chosen else None for label in corpus.labels]
 
 
 def sites_of(path: Path) -> NDArray[np.str_]:
@@ -119,50 +85,56 @@ def sites_of(path: Path) -> NDArray[np.str_]:
     return np.array([str(label).partition("-")[0] for label in Corpus.build(path).labels])
 
 
-def views(model: TrainedModel, asked: Programs) -> dict[str, Vectors]:
-    """Return the vectors of programs as they are and blind."""
-    find = embed(model)
-    return {view: find(trees) for view, trees in asked.views.items()}
+def changes(
+    model: TrainedModel,
+    learn: Programs,
+    asked: Sequence[dict[str, Vectors]],
+    language: NDArray[np.int64],
+) -> Iterator[tuple[str, Sequence[dict[str, Vectors]]]]:
+    """Yield embeddings as they are and changed, with what was done to them."""
+    yield PLAIN, asked
+    yield (
+        "means of languages removed",
+        [{view: centre(one, language) for view, one in asked[0].items()}, asked[1]],
+    )
+    chosen = some_of_each(learn.label)
+    known = np.concatenate([embed(model)(Selection(view, chosen)) for view in learn.views.values()])
+    label = np.tile(learn.label[chosen], len(learn.views))
+    for size in SIZES:
+        for whitening in WHITENINGS:
+            if size == SIZE or whitening == WHITENING:
+                project = fit_discriminant(known, label, size, whitening)
+                yield (
+                    f"discriminant, {size} numbers, whitening {whitening:g}",
+                    [{view: unit(one @ project) for view, one in every.items()} for every in asked],
+                )
 
 
-def score(vectors: dict[str, Vectors], asked: Programs, sites: NDArray[np.str_]) -> Scores:
-    """Return MAP@R in per cent: of all, across languages, and of the problems of each site."""
+def some_of_each(label: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return some programs of each problem."""
+    rng = np.random.default_rng(0)
+    every = (rng.permutation(np.flatnonzero(label == one)) for one in range(label.max() + 1))
+    return np.sort(np.concatenate([rows[:OF_EACH] for rows in every]))
+
+
+def score(
+    vectors: Sequence[dict[str, Vectors]],
+    problems: Programs,
+    poj104: Programs,
+    sites: NDArray[np.str_],
+) -> Scores:
+    """Return MAP@R in per cent: of all problems, across languages, of each site, of poj104."""
     found: Scores = {}
-    for view, one in vectors.items():
-        every = maps_at_r(one, asked.label, asked.language)
+    for view in problems.views:
+        one, other = vectors[0][view], vectors[1][view]
+        every = maps_at_r(one, problems.label, problems.language)
         found[f"all, {view}"] = every["map_at_r"] or 0.0
         found[f"across, {view}"] = every["map_at_r_across"] or 0.0
         for site in np.unique(sites).tolist():
             rows = np.flatnonzero(sites == site)
-            found[f"{site}, {view}"] = map_at_r(one[rows], asked.label[rows]) or 0.0
+            found[f"{site}, {view}"] = map_at_r(one[rows], problems.label[rows]) or 0.0
+        found[f"poj104, {view}"] = map_at_r(other, poj104.label) or 0.0
     return {name: round(100 * value, 2) for name, value in found.items()}
-
-
-def changes(
-    model: TrainedModel,
-    vectors: dict[str, Vectors],
-    learn: Corpus,
-    labels: Sequence[str | None],
-    asked: Programs,
-) -> list[tuple[str, dict[str, Vectors]]]:
-    """Return vectors that are changed without training."""
-    rows = np.flatnonzero([label is not None for label in labels])
-    known = embed(model)(Selection(learn, rows))
-    label = np.unique([str(labels[row]) for row in rows.tolist()], return_inverse=True)[1]
-    found = []
-    for size in SIZES:
-        for whitening in WHITENINGS:
-            if size == SIZES[1] or whitening == WHITENINGS[1]:
-                project = fit_discriminant(known, label, size, whitening)
-                found.append(
-                    (f"discriminant {size}, whitening {whitening}", partial(apply, project))
-                )
-    found.append(("means of languages removed", partial(centre, language=asked.language)))
-    return [(name, {view: change(one) for view, one in vectors.items()}) for name, change in found]
-
-
-def apply(projection: Vectors, vectors: Vectors) -> Vectors:
-    return unit(vectors @ projection)
 
 
 def centre(vectors: Vectors, language: NDArray[np.int64]) -> Vectors:
@@ -173,14 +145,14 @@ def centre(vectors: Vectors, language: NDArray[np.int64]) -> Vectors:
     return unit(changed)
 
 
+def beside(one: dict[str, Vectors], other: dict[str, Vectors]) -> dict[str, Vectors]:
+    """Put the embeddings of two models side by side."""
+    return {view: unit(np.concatenate([one[view], other[view]], 1)) for view in one}
+
+
 def unit(vectors: Vectors) -> Vectors:
     found: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12)
     return found
-
-
-def tell(rows: dict[str, list[Scores]], name: str, found: Scores) -> None:
-    rows.setdefault(name, []).append(found)
-    print(name, found, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -135,11 +135,9 @@ def retrieval() -> str:
 
 
 def choices() -> str:
-    found = load("choices-problems")
-    sites = ("leetcode", "atcoder", "codejam")
-    every = found["trained"] | found["not trained"]
-    rows = [[name, *maps(scores, ("all", "across", *sites))] for name, scores in every.items()]
-    return table((MAPS, "all", "of other languages", *sites), rows)
+    places = ("all", "across", "leetcode", "atcoder", "codejam", "poj104")
+    rows = [[name, *maps(every, places)] for name, every in load("choices")["rows"].items()]
+    return table((MAPS, "all", "of other languages", *places[2:]), rows)
 
 
 def smoothing() -> str:
