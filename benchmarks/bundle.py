@@ -261,7 +261,8 @@ def save_scores(
         "scores": scores,
         **({"titles": json.loads(TITLES[name].read_text())} if name in TITLES else {}),
         "command": f"python benchmarks/bundle.py --data DIR --only {name}"
-        + (" --init-from FOLDER" if options.init_from else ""),
+        + (" --init-from FOLDER" if options.init_from else "")
+        + (f" --seed {options.seed}" if options.seed else ""),
     }
     replace(model, card=card).save(options.out / name, half=True)
     for title, lines in scores.items():
