@@ -10,7 +10,8 @@ copies, or nearly, of validation programs are left out.
 ``algorithms`` learns its classes first, and then also from background what it does not know.
 
 ``similar`` learns similarity, from solutions of programming problems, problems 1 to 64 of
-``poj104`` among them; its validation programs solve other problems. It learns in two stages too.
+``poj104`` among them, and from implementations of algorithms; its validation programs solve other
+problems. It learns in two stages too.
 
 ``--init-from FOLDER`` names what a model has learned first, where that is there already.
 
@@ -46,7 +47,7 @@ OTHERS = ("java-sort", "python-algorithms", "cross-language")
 MODELS: dict[str, tuple[str, ...]] = {
     "algorithms": ("atlas", *OTHERS),
     "poj104": ("poj104",),
-    "similar": ("problems", "poj104"),
+    "similar": ("problems", "poj104", "atlas"),
     "atlas": ("atlas",),
 }
 VALIDATION: dict[str, tuple[str, ...]] = {"similar": ("problems",)}
@@ -133,12 +134,12 @@ def bundle(name: str, options: Any) -> None:
 
     if task == "similarity":
         sources = [Corpus.build(options.data / one / "train.jsonl.gz") for one in MODELS[name]]
-        # Its two parts have no problem in common, and no near copies.
+        # The validation programs have no problem in common with them, and no near copies.
         (val,) = (options.data / one / "val.jsonl.gz" for one in VALIDATION[name])
         learn = partial(
             train,
             Joined(sources),
-            [*sources[0].labels, *problems_of(sources[1])],
+            [*sources[0].labels, *problems_of(sources[1]), *sources[2].labels],
             val=Corpus.build(val),
             on_epoch=tell,
             seed=options.seed,
@@ -262,6 +263,7 @@ def save_scores(
         **({"titles": json.loads(TITLES[name].read_text())} if name in TITLES else {}),
         "command": f"python benchmarks/bundle.py --data DIR --only {name}"
         + (" --init-from FOLDER" if options.init_from else "")
+        + "".join(f" --set {setting}" for setting in options.set)
         + (f" --seed {options.seed}" if options.seed else ""),
     }
     replace(model, card=card).save(options.out / name, half=True)
