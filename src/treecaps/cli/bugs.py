@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from treecaps.cli.inputs import expand, open_input
-from treecaps.cli.options import json_option, program_options, workers_option
+from treecaps.cli.options import cluster_options, json_option, program_options
 from treecaps.cli.output import fail, is_terminal, note, progress, say, say_json
 from treecaps.errors import Failure, UsageError
 
 if TYPE_CHECKING:
+    from treecaps.cluster import Workers
     from treecaps.inference.bugs import Bug, BugReport
 
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 )
 @click.option("--all", "every", is_flag=True, help="Rank every line with code, however unlikely.")
 @program_options
-@workers_option
+@cluster_options
 @json_option
 @click.option("--sarif", is_flag=True, help="Print SARIF, for code scanners.")
 def command(
@@ -39,7 +40,7 @@ def command(
     every: bool,
     language: str | None,
     max_bytes: int,
-    workers: int | None,
+    workers: "Workers | None",
     as_json: bool,
     sarif: bool,
 ) -> int:

@@ -5,6 +5,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,12 +13,15 @@ from treecaps.cli.answers import SORTS, Columns, Printer
 from treecaps.cli.inputs import Input, expand, failure_status, open_input
 from treecaps.cli.options import (
     all_option,
+    cluster_options,
     json_option,
     model_option,
     program_options,
-    workers_option,
 )
 from treecaps.cli.output import is_terminal, note, progress
+
+if TYPE_CHECKING:
+    from treecaps.cluster import Workers
 
 
 @click.command("classify")
@@ -51,7 +55,7 @@ from treecaps.cli.output import is_terminal, note, progress
 )
 @program_options
 @all_option
-@workers_option
+@cluster_options
 @click.option("--verbose", is_flag=True, help="Say at the end what the time went into.")
 @json_option
 def command(
@@ -65,7 +69,7 @@ def command(
     language: str | None,
     max_bytes: int,
     everything: bool,
-    workers: int | None,
+    workers: "Workers | None",
     verbose: bool,
     as_json: bool,
 ) -> int:

@@ -12,14 +12,15 @@ import click
 from treecaps.cli.inputs import expand, failure_status, open_input
 from treecaps.cli.options import (
     all_option,
+    cluster_options,
     embedding_model_option,
     program_options,
-    workers_option,
 )
 from treecaps.cli.output import fail, is_terminal, note, progress
 from treecaps.errors import Failure, UsageError
 
 if TYPE_CHECKING:
+    from treecaps.cluster import Workers
     from treecaps.inference.embed import Embedding
     from treecaps.inference.embeddings import Format
 
@@ -43,7 +44,7 @@ _FORMATS: "tuple[Format, ...]" = ("jsonl", "npy", "parquet")
 )
 @program_options
 @all_option
-@workers_option
+@cluster_options
 def command(
     paths: tuple[str, ...],
     folder: Path,
@@ -53,7 +54,7 @@ def command(
     language: str | None,
     max_bytes: int,
     everything: bool,
-    workers: int | None,
+    workers: "Workers | None",
 ) -> int:
     """Compute embeddings of programs.
 

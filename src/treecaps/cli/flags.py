@@ -23,6 +23,7 @@ FLAGS = {
     "path": "--out",
     "port": "--port",
     "preset": "--preset",
+    "ray": "--ray",
     "resume": "--resume",
     "seed": "--seed",
     "task": "--task",
