@@ -34,7 +34,7 @@ def nodes() -> Iterator[Cluster]:
     ray.init(cluster.address, log_to_driver=False, logging_level=logging.CRITICAL)
     yield cluster
     ray.shutdown()
-    cluster.shutdown()
+    cluster.shutdown()  # type: ignore[no-untyped-call]
 
 
 @pytest.fixture
