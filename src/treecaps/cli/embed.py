@@ -17,6 +17,7 @@ from treecaps.cli.options import (
     program_options,
 )
 from treecaps.cli.output import fail, is_terminal, note, progress
+from treecaps.cli.resume import append_option, go_on
 from treecaps.errors import Failure, UsageError
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ _FORMATS: "tuple[Format, ...]" = ("jsonl", "npy", "parquet")
 @program_options
 @all_option
 @cluster_options
+@append_option
 def command(
     paths: tuple[str, ...],
     folder: Path,
@@ -55,6 +57,7 @@ def command(
     max_bytes: int,
     everything: bool,
     workers: "Workers | None",
+    append: Path | None,
 ) -> int:
     """Compute embeddings of programs.
 
@@ -66,6 +69,8 @@ def command(
     has the embeddings alone, a row for each in the same order. Programs that fail are told and left
     out.
     """
+    if append and (out or form):
+        raise UsageError("what is appended to a file is JSON: leave out --out and --format")
     form = form or _format_of(out)
     if out is None and form != "jsonl" and is_terminal(sys.stdout):
         raise UsageError(f"{form} is not for reading: name a file with --out")
@@ -78,8 +83,10 @@ def command(
     set_num_threads(1)  # the other cores parse
     tune_malloc()
     embedder = Embedder(folder)
+    if append:
+        inputs = go_on(append, inputs, embedder.model)
     programs = (open_input(path, found, language, max_bytes) for path, found in inputs)
-    workers = workers or min(len(inputs), os.cpu_count() or 1)
+    workers = workers or min(len(inputs) or 1, os.cpu_count() or 1)
     done = {path: number / len(inputs) for number, (path, _) in enumerate(inputs)}
     failed = made = 0
     with (

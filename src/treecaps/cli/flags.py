@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 FLAGS = {
+    "append": "--append",
     "background": "--background",
     "cache": "--cache",
     "comments": "--comments",
