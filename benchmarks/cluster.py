@@ -14,6 +14,8 @@ import hashlib
 import json
 import logging
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
@@ -33,6 +35,14 @@ from treecaps.models.bundled import DEFAULT
 from treecaps.models.engine import set_num_threads
 from treecaps.syntax.program import ProgramFile
 
+RUNS = {
+    "one process": 1,
+    "two processes": 2,
+    "ray, one core": 1,
+    "ray, two nodes": 2,
+    "ray, one of three nodes killed": 3,
+}
+"""The ways, and how many processes or nodes each has."""
 _TASKS = 1000
 
 
@@ -43,13 +53,18 @@ def main() -> None:
     parser.add_argument("--model", default=DEFAULT)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path, help="Write the figures to this file.")
+    parser.add_argument("--run", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    set_num_threads(1)
-    model = load(options.model)
+    if options.run:
+        print(json.dumps(run(options.run, load(options.model), options.data)))
+        return
     load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as temporary:
-        files = sorted(write_files(options.data, options.programs, Path(temporary)))
-        runs = [one for _ in range(options.rounds) for one in run_all(model, files)]
+        folder = Path(temporary)
+        files = sorted(write_files(options.data, options.programs, folder))
+        runs = [
+            measure(name, folder, options.model) for _ in range(options.rounds) for name in RUNS
+        ]
         reading = time.perf_counter()
         for path in files:
             ProgramFile(path, str(path)).read()
@@ -82,21 +97,25 @@ def main() -> None:
     print(text)
 
 
-def run_all(model: TrainedModel, files: list[Path]) -> Iterator[dict[str, Any]]:
-    """Classify the files in each of the ways, and yield how long it took and a digest."""
-    for name, workers in (("one process", 1), ("two processes", 2)):
-        yield {"run": name, **take(classify(model, files, workers=workers))}
-    with cluster(1):
-        yield {
-            "run": "ray, one core",
-            **take(classify(model, files, workers=RayCluster())),
-            "task_ms": round(1000 * time_of_a_task(), 2),
-        }
-    with cluster(2):
-        yield {"run": "ray, two nodes", **take(classify(model, files, workers=RayCluster()))}
-    with cluster(3) as nodes:
+def measure(name: str, folder: Path, model: str) -> dict[str, Any]:
+    """Classify the files of a folder in one of the ways, in a process of its own."""
+    words = [sys.executable, __file__, "--run", name, "--data", str(folder), "--model", model]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return {"run": name, **found}
+
+
+def run(name: str, model: TrainedModel, folder: Path) -> dict[str, Any]:
+    """Classify the files of a folder; return how long it took, and a digest of the answers."""
+    set_num_threads(1)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    if name in ("one process", "two processes"):
+        return take(classify(model, files, workers=RUNS[name]))
+    with cluster(RUNS[name]) as nodes:
         found = classify(model, files, workers=RayCluster())
-        yield {"run": "ray, one of three nodes killed", **take(killing(nodes, found, len(files)))}
+        if RUNS[name] == 3:
+            return take(killing(nodes, found, len(files)))
+        return {**take(found), "task_ms": round(1000 * time_of_a_task(), 2)}
 
 
 def take(found: Iterable[Classification | Failure]) -> dict[str, Any]:

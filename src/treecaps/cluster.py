@@ -7,9 +7,12 @@ import re
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import chdir
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
+import treecaps
 from treecaps._version import __version__
 from treecaps.errors import DataError, TreeCapsError, UsageError, describe_os_error, naming_extra
 from treecaps.workers import NO_ITEM, Pending, Pool, WorkerLostError
@@ -101,30 +104,40 @@ class RayCluster:
 
     def _connect(self) -> None:
         # These are read when Ray is imported: by default it reports to its makers, tries for
-        # minutes to reach what is no cluster, and prints what it tries.
+        # minutes to reach what is no cluster, and does for ever again what needs more memory than
+        # a node has.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "2")
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+        os.environ.setdefault("RAY_task_oom_retries", str(_RETRIES))
         with naming_extra("a Ray cluster"):
             import ray
         if ray.is_initialized():
             return
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-        if self.address == LOCAL:
-            cores = self._workers or os.cpu_count()
-            ray.init(LOCAL, num_cpus=cores, include_dashboard=False, **quiet)
-        else:
-            _check_answers(self.address)
-            try:
-                ray.init(self.address, **quiet)
-            except (Exception, SystemExit) as error:  # Ray ends the process of what fails late
-                reason = str(error).strip().partition("\n")[0].partition(". ")[0]
-                raise UsageError(
-                    f"cannot join the Ray cluster at {self.address} ({reason}); this machine must"
-                    " be a node of it: ray start --address HOST:PORT",
-                    arguments=_ALONE,
-                ) from None
+        # Ray has the nodes import from the folder that the driver stands in, where programs of
+        # strangers may be called like packages. This one is imported from anyway.
+        with chdir(Path(treecaps.__file__).parent.parent):
+            if self.address == LOCAL:
+                cores = self._workers or os.cpu_count()
+                ray.init(LOCAL, num_cpus=cores, include_dashboard=False, **quiet)
+            else:
+                _join(self.address, **quiet)
         self._connected = True
+
+
+def _join(address: str, **options: Any) -> None:
+    import ray
+
+    _check_answers(address)
+    try:
+        ray.init(address, **options)
+    except (Exception, SystemExit) as error:  # Ray ends the process of what fails late
+        reason = str(error).strip().partition("\n")[0].partition(". ")[0]
+        raise UsageError(
+            f"cannot join the Ray cluster at {address} ({reason}); this machine must be a node of"
+            " it: ray start --address HOST:PORT",
+            arguments=_ALONE,
+        ) from None
 
 
 def check_address(address: str) -> None:
@@ -231,12 +244,11 @@ def _explain(error: "ray.exceptions.RayTaskError") -> Exception:
     if isinstance(cause, TreeCapsError):
         return cause
     if isinstance(cause, ImportError | AttributeError):
-        return DataError(f"node {error.ip} cannot do it ({cause}); {_install()}")
+        return DataError(
+            f"a node cannot do it ({cause}); install treecaps {__version__} on all nodes, with the"
+            " extras that are installed here"
+        )
     return error
-
-
-def _install() -> str:
-    return f"install treecaps {__version__} there, with the extras that are installed here"
 
 
 _running: dict[str, NodeWork[Any, Any]] = {}
@@ -253,7 +265,7 @@ def _do(version: str, run: str, start: "list[ray.ObjectRef[bytes]]", task: bytes
 
     try:
         if version != __version__:
-            raise DataError(f"has treecaps {__version__}, not {version}")
+            raise DataError(f"has treecaps {__version__}; install {version} there, as it is here")
         work = _running.get(run)
         if work is None:
             while _running:

@@ -112,7 +112,8 @@ class _Node(NodeWork[Chunk, list[_Result]]):
     ) -> None:
         for package, version in get_frontend(frontend).versions().items():
             if version != versions.get(package):
-                raise DataError(f"has {package} {version}, not {versions.get(package)}")
+                wanted = versions.get(package)
+                raise DataError(f"has {package} {version}; install {wanted} there, as it is here")
         self._pool = WorkerPool[Chunk, _Result](1, setup)
 
     def do(self, chunk: Chunk) -> list[_Result]:
