@@ -69,6 +69,7 @@ def command(
     has the embeddings alone, a row for each in the same order. Programs that fail are told and left
     out.
     """
+    # It is long because every option is a parameter.
     if append and (out or form):
         raise UsageError("what is appended to a file is JSON: leave out --out and --format")
     form = form or _format_of(out)
