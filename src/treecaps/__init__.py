@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from treecaps._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from treecaps.cluster import RayCluster
     from treecaps.data.corpus import Corpus, DamagedCorpusError
     from treecaps.data.dataset import DataSet
     from treecaps.data.duplicates import find_copies, find_duplicates
@@ -61,6 +62,7 @@ _HOMES = {
     "ModelError": "treecaps.errors",
     "Program": "treecaps.syntax.program",
     "ProgramError": "treecaps.errors",
+    "RayCluster": "treecaps.cluster",
     "Retrieval": "treecaps.inference.retrieval",
     "TrainedModel": "treecaps.models.trained",
     "TrainingError": "treecaps.errors",
@@ -108,6 +110,7 @@ __all__ = [
     "ModelError",
     "Program",
     "ProgramError",
+    "RayCluster",
     "Retrieval",
     "TrainedModel",
     "TrainingError",

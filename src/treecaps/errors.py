@@ -78,6 +78,7 @@ _EXTRAS = {
     "matplotlib": "train",
     "prometheus_client": "serve",
     "pyarrow": "data",
+    "ray": "ray",
     "scipy": "train",
     "sklearn": "train",
     "tensorboard": "train",

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,10 +17,11 @@ from ctypes import Array, c_double
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.sharedctypes import RawArray
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+_Result_co = TypeVar("_Result_co", covariant=True)
 Shared = Array[c_double]
 
 NO_ITEM = -1
@@ -77,7 +79,45 @@ class Timer:
 Work = Callable[[Task, Timer], Result]
 
 
-class WorkerPool(Generic[Task, Result]):
+class Pending(Protocol[_Result_co]):
+    """A task that is being done, such as a ``Future``."""
+
+    def result(self) -> _Result_co:
+        """Wait for the result; ``WorkerLostError`` if the worker does not live to return it."""
+
+
+class Pool(ABC, Generic[Task, Result]):
+    """Workers that do tasks, wherever they are."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many tasks are done at a time."""
+
+    @abstractmethod
+    def submit(self, task: Task) -> Pending[Result]:
+        """Have a worker do a task."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End; tasks that were not done are lost or cancelled."""
+
+    def submit_all(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Pending[Result]]]:
+        """Have workers do tasks, and yield them in order.
+
+        Workers are a few tasks ahead of whoever takes the results, so memory does not grow with
+        their number.
+        """
+        waiting: deque[tuple[Task, Pending[Result]]] = deque()
+        for task in tasks:
+            if len(waiting) > _AHEAD * self.size:
+                yield waiting.popleft()
+            waiting.append((task, self.submit(task)))
+        while waiting:
+            yield waiting.popleft()
+
+
+class WorkerPool(Pool[Task, Result]):
     """Worker processes, each with a thread that waits for it.
 
     A worker that dies or is late is replaced when the next task comes, and only its own task is
@@ -100,23 +140,14 @@ class WorkerPool(Generic[Task, Result]):
         self._changing = threading.Lock()
         self._closed = False
 
+    @property
+    def size(self) -> int:
+        """How many processes there are."""
+        return self._size
+
     def submit(self, task: Task) -> "Future[Result]":
         """Have a worker do a task; ``WorkerLostError`` if it does not live to."""
         return self._threads.submit(self._run, task)
-
-    def submit_all(self, tasks: Iterable[Task]) -> "Iterator[tuple[Task, Future[Result]]]":
-        """Have workers do tasks, and yield them in order.
-
-        Workers are a few tasks ahead of whoever takes the results, so memory does not grow with
-        their number.
-        """
-        waiting: deque[tuple[Task, Future[Result]]] = deque()
-        for task in tasks:
-            if len(waiting) > _AHEAD * self._size:
-                yield waiting.popleft()
-            waiting.append((task, self.submit(task)))
-        while waiting:
-            yield waiting.popleft()
 
     def is_stuck(self, seconds: float) -> bool:
         """Whether all workers have been at their tasks for longer than some seconds."""

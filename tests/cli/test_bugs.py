@@ -3,6 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import ray
 
 from tests.cli.conftest import Run
 from tests.inference.test_bugs import WRONG, model
@@ -58,3 +59,14 @@ def test_what_cannot_be_read_is_told(here: Path, run_here: Run) -> None:
     other = run_here("bugs", "--model", "algorithms", "wrong.py")
     assert other.returncode == 2
     assert "knows no bugs" in other.stderr
+
+
+def test_a_cluster_of_this_machine_alone_says_the_same_and_ends(here: Path, run_here: Run) -> None:
+    words = ("bugs", "--model", "model", "wrong.py", "empty.py", "--json")
+    alone = run_here(*words)
+    for name in ("safetensors", "threadpoolctl", "xxhash"):  # nothing of this folder is imported
+        (here / f"{name}.py").write_text(f"open({str(here / 'imported')!r}, 'w')\nraise SystemExit")
+    done = run_here(*words, "--ray", "--workers", "1")
+    assert (done.returncode, done.stdout, done.stderr) == (1, alone.stdout, alone.stderr)
+    assert not (here / "imported").exists()
+    assert not ray.is_initialized()

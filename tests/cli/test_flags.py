@@ -89,7 +89,7 @@ def test_an_error_that_ends_a_command_names_flags(run_here: Run, tmp_path: Path)
     assert done.stderr.endswith("name their language with language=NAME (--language)\n")
 
 
-_COMMAND = rf"treecaps ({'|'.join(COMMANDS)}) .*"
+_COMMAND = rf"(treecaps ({'|'.join(COMMANDS)})|ray start) .*"
 
 
 def messages(source: str) -> Iterator[str]:

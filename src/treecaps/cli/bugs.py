@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from treecaps.cli.inputs import expand, open_input
-from treecaps.cli.options import json_option, program_options, workers_option
+from treecaps.cli.options import cluster_options, json_option, program_options
 from treecaps.cli.output import fail, is_terminal, note, progress, say, say_json
+from treecaps.cli.resume import append_option, go_on
 from treecaps.errors import Failure, UsageError
 
 if TYPE_CHECKING:
+    from treecaps.cluster import Workers
     from treecaps.inference.bugs import Bug, BugReport
 
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 )
 @click.option("--all", "every", is_flag=True, help="Rank every line with code, however unlikely.")
 @program_options
-@workers_option
+@cluster_options
+@append_option
 @json_option
 @click.option("--sarif", is_flag=True, help="Print SARIF, for code scanners.")
 def command(
@@ -39,7 +42,8 @@ def command(
     every: bool,
     language: str | None,
     max_bytes: int,
-    workers: int | None,
+    workers: "Workers | None",
+    append: Path | None,
     as_json: bool,
     sarif: bool,
 ) -> int:
@@ -54,6 +58,8 @@ def command(
     model's threshold, which one in 50 functions of ordinary code exceeds. Exit 1 if something is
     reported.
     """
+    if append and sarif:
+        raise UsageError("what is appended to a file is JSON: leave out --append or --sarif")
     if as_json and sarif:
         raise UsageError("print JSON or SARIF, not both: leave out --json or --sarif")
     inputs = expand(paths, language)
@@ -63,8 +69,10 @@ def command(
 
     set_num_threads(1)  # the other cores parse
     model = load(folder)
+    if append:
+        inputs, as_json = go_on(append, inputs, model), True
     programs = (open_input(path, failure, language, max_bytes) for path, failure in inputs)
-    workers = workers or min(len(inputs), os.cpu_count() or 1)
+    workers = workers or min(len(inputs) or 1, os.cpu_count() or 1)
     done = {path: number / len(inputs) for number, (path, _) in enumerate(inputs)}
     with (
         progress("looking for bugs") as advance,

@@ -5,6 +5,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,12 +13,17 @@ from treecaps.cli.answers import SORTS, Columns, Printer
 from treecaps.cli.inputs import Input, expand, failure_status, open_input
 from treecaps.cli.options import (
     all_option,
+    cluster_options,
     json_option,
     model_option,
     program_options,
-    workers_option,
 )
 from treecaps.cli.output import is_terminal, note, progress
+from treecaps.cli.resume import append_option, go_on
+from treecaps.errors import UsageError
+
+if TYPE_CHECKING:
+    from treecaps.cluster import Workers
 
 
 @click.command("classify")
@@ -51,7 +57,8 @@ from treecaps.cli.output import is_terminal, note, progress
 )
 @program_options
 @all_option
-@workers_option
+@cluster_options
+@append_option
 @click.option("--verbose", is_flag=True, help="Say at the end what the time went into.")
 @json_option
 def command(
@@ -65,7 +72,8 @@ def command(
     language: str | None,
     max_bytes: int,
     everything: bool,
-    workers: int | None,
+    workers: "Workers | None",
+    append: Path | None,
     verbose: bool,
     as_json: bool,
 ) -> int:
@@ -81,6 +89,9 @@ def command(
     Probabilities are of being right, without background if of any class.
     """
     # It is long because every option is a parameter.
+    if append and (by or template):
+        raise UsageError("what is appended to a file is JSON, in the order of the inputs")
+    as_json = as_json or append is not None
     terminal = is_terminal(sys.stdout) and template is None and not as_json
     by_folder = terminal and not functions and not by and any(map(os.path.isdir, paths))
     printer = Printer(
@@ -104,8 +115,10 @@ def command(
     tune_malloc()
     model = load(folder)
     times = {"imports": imported - begun, "loading": time.perf_counter() - imported}
+    if append:
+        inputs = go_on(append, inputs, model)
     programs = (open_input(path, found, language, max_bytes) for path, found in inputs)
-    workers = workers or min(len(inputs), os.cpu_count() or 1)
+    workers = workers or min(len(inputs) or 1, os.cpu_count() or 1)
     done = {path: number / len(inputs) for number, (path, _) in enumerate(inputs)}
     with (
         progress("classifying") as advance,

@@ -10,10 +10,10 @@ import click
 
 from treecaps.cli.inputs import open_index
 from treecaps.cli.options import (
+    cluster_options,
     embedding_model_option,
     json_option,
     max_bytes_option,
-    workers_option,
 )
 from treecaps.cli.output import (
     check_writable,
@@ -30,6 +30,7 @@ from treecaps.cli.output import (
 from treecaps.errors import ProgramError, UsageError
 
 if TYPE_CHECKING:
+    from treecaps.cluster import Workers
     from treecaps.inference.embed import Embedder
     from treecaps.search.clones import Group
     from treecaps.search.collection import Collection
@@ -96,7 +97,7 @@ _COLUMNS = (
     help="Leave shorter functions out.",
 )
 @max_bytes_option
-@workers_option
+@cluster_options
 @json_option
 def command(
     place: Path,
@@ -113,7 +114,7 @@ def command(
     everything: bool,
     min_lines: int,
     max_bytes: int,
-    workers: int | None,
+    workers: "Workers | None",
     as_json: bool,
 ) -> int:
     """Find code that is copied or alike, also across languages.
@@ -240,7 +241,7 @@ class _Reader:
     everything: bool
     min_lines: int
     max_bytes: int
-    workers: int | None
+    workers: "Workers | None"
     failures: list[str] = field(default_factory=list)
 
     def read(self, folder: Path) -> "list[Unit]":

@@ -2,15 +2,18 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from treecaps.cli.flags import add_flags
 from treecaps.cli.inputs import build_corpus
-from treecaps.cli.options import cache_option, json_option, parser_options, workers_option
+from treecaps.cli.options import cache_option, cluster_options, json_option, parser_options
 from treecaps.cli.output import add_row, new_table, progress, say_json, say_table
 from treecaps.errors import Failure
+
+if TYPE_CHECKING:
+    from treecaps.cluster import Workers
 
 _ROWS = 40
 
@@ -23,7 +26,7 @@ _ROWS = 40
     help="Another data set, say the test split: count its programs that have copies in PATH.",
 )
 @parser_options
-@workers_option
+@cluster_options
 @cache_option
 @json_option
 def command(
@@ -33,7 +36,7 @@ def command(
     language: str | None,
     comments: bool,
     max_bytes: int,
-    workers: int | None,
+    workers: "Workers | None",
     cache: Path | None,
     as_json: bool,
 ) -> int:

@@ -12,14 +12,16 @@ import click
 from treecaps.cli.inputs import expand, failure_status, open_input
 from treecaps.cli.options import (
     all_option,
+    cluster_options,
     embedding_model_option,
     program_options,
-    workers_option,
 )
 from treecaps.cli.output import fail, is_terminal, note, progress
+from treecaps.cli.resume import append_option, go_on
 from treecaps.errors import Failure, UsageError
 
 if TYPE_CHECKING:
+    from treecaps.cluster import Workers
     from treecaps.inference.embed import Embedding
     from treecaps.inference.embeddings import Format
 
@@ -43,7 +45,8 @@ _FORMATS: "tuple[Format, ...]" = ("jsonl", "npy", "parquet")
 )
 @program_options
 @all_option
-@workers_option
+@cluster_options
+@append_option
 def command(
     paths: tuple[str, ...],
     folder: Path,
@@ -53,7 +56,8 @@ def command(
     language: str | None,
     max_bytes: int,
     everything: bool,
-    workers: int | None,
+    workers: "Workers | None",
+    append: Path | None,
 ) -> int:
     """Compute embeddings of programs.
 
@@ -65,6 +69,9 @@ def command(
     has the embeddings alone, a row for each in the same order. Programs that fail are told and left
     out.
     """
+    # It is long because every option is a parameter.
+    if append and (out or form):
+        raise UsageError("what is appended to a file is JSON: leave out --out and --format")
     form = form or _format_of(out)
     if out is None and form != "jsonl" and is_terminal(sys.stdout):
         raise UsageError(f"{form} is not for reading: name a file with --out")
@@ -77,8 +84,10 @@ def command(
     set_num_threads(1)  # the other cores parse
     tune_malloc()
     embedder = Embedder(folder)
+    if append:
+        inputs = go_on(append, inputs, embedder.model)
     programs = (open_input(path, found, language, max_bytes) for path, found in inputs)
-    workers = workers or min(len(inputs), os.cpu_count() or 1)
+    workers = workers or min(len(inputs) or 1, os.cpu_count() or 1)
     done = {path: number / len(inputs) for number, (path, _) in enumerate(inputs)}
     failed = made = 0
     with (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treecaps.cli.options import cache_option, json_option, program_options, workers_option
+from treecaps.cli.options import cache_option, cluster_options, json_option, program_options
 from treecaps.cli.output import (
     add_row,
     fail,
@@ -22,6 +22,7 @@ from treecaps.cli.output import (
 from treecaps.errors import Failure, naming_extra
 
 if TYPE_CHECKING:
+    from treecaps.cluster import Workers
     from treecaps.data.dataset import DataSet
     from treecaps.inference.evaluate import Evaluation
     from treecaps.inference.retrieval import Retrieval
@@ -56,7 +57,7 @@ _FIGURES = {
     help="Draw which classes are taken for which into this file, .png or .svg.",
 )
 @program_options
-@workers_option
+@cluster_options
 @cache_option
 @json_option
 def command(
@@ -66,7 +67,7 @@ def command(
     confusion: Path | None,
     language: str | None,
     max_bytes: int,
-    workers: int | None,
+    workers: "Workers | None",
     cache: Path | None,
     as_json: bool,
 ) -> int:
@@ -113,7 +114,7 @@ def command(
 def _score(
     model: "TrainedModel",
     data: "DataSet",
-    workers: int | None,
+    workers: "Workers | None",
     cache: Path | None,
     *,
     blind: bool = False,

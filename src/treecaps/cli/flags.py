@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 FLAGS = {
+    "append": "--append",
     "background": "--background",
     "cache": "--cache",
     "comments": "--comments",
@@ -23,6 +24,7 @@ FLAGS = {
     "path": "--out",
     "port": "--port",
     "preset": "--preset",
+    "ray": "--ray",
     "resume": "--resume",
     "seed": "--seed",
     "task": "--task",

@@ -1,17 +1,21 @@
 """``treecaps index``."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from treecaps.cli.options import (
     all_option,
+    cluster_options,
     embedding_model_option,
     json_option,
     max_bytes_option,
-    workers_option,
 )
 from treecaps.cli.output import fail, note, note_sources, progress, say, say_json
+
+if TYPE_CHECKING:
+    from treecaps.cluster import Workers
 
 
 @click.command("index")
@@ -27,7 +31,7 @@ from treecaps.cli.output import fail, note, note_sources, progress, say, say_jso
 @click.option("--files", is_flag=True, help="Index whole files, not functions.")
 @all_option
 @max_bytes_option
-@workers_option
+@cluster_options
 @json_option
 def command(
     directory: Path,
@@ -36,7 +40,7 @@ def command(
     files: bool,
     everything: bool,
     max_bytes: int,
-    workers: int | None,
+    workers: "Workers | None",
     as_json: bool,
 ) -> int:
     """Make the index of a folder for treecaps search, or bring it up to date.

@@ -12,6 +12,7 @@ from treecaps.syntax.program import MAX_BYTES, Item, Program, ProgramFile
 from treecaps.syntax.sources import NOTEBOOK, list_sources
 
 if TYPE_CHECKING:
+    from treecaps.cluster import Workers
     from treecaps.data.corpus import Corpus
     from treecaps.search.index import Index
 
@@ -107,7 +108,7 @@ def build_corpus(
     language: str | None,
     max_bytes: int,
     cache: Path | None,
-    workers: int | None = None,
+    workers: "Workers | None" = None,
     bugs: bool = False,
 ) -> "Corpus":
     """Parse a data set, or fetch its trees, with a progress bar."""

@@ -1,6 +1,7 @@
 """Options that several commands share, so that the same words mean the same everywhere."""
 
 import math
+import os
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
@@ -14,11 +15,15 @@ from treecaps.syntax.frontends import FRONTENDS
 Command = Callable[..., Any]
 
 if TYPE_CHECKING:
+    from treecaps.cluster import Workers
+
     _ParamType = click.ParamType[str]
 else:  # it is generic in newer versions only
     _ParamType = click.ParamType
 
 _MEGABYTE = 1_000_000
+_RAY = "treecaps.ray"
+"""Where the address of a cluster is kept until the number of workers is known."""
 
 
 class LazyChoice(_ParamType):
@@ -111,6 +116,48 @@ workers_option = click.option(
     type=click.IntRange(min=1),
     help="Processes that parse and answer; all cores by default.",
 )
+
+
+def cluster_options(command: Command) -> Command:
+    """Add the options that say who parses and answers; the command gets both as ``workers``."""
+
+    def keep_address(context: click.Context, _: click.Parameter, address: str | None) -> None:
+        if address is not None:
+            from treecaps.cluster import LOCAL, check_address
+
+            # Jobs that were submitted to a cluster find its address there.
+            address = address or os.environ.get("RAY_ADDRESS") or LOCAL
+            check_address(address)
+        context.meta[_RAY] = address
+
+    def choose(context: click.Context, _: click.Parameter, workers: int | None) -> "Workers | None":
+        address: str | None = context.meta[_RAY]
+        if address is None:
+            return workers
+        from treecaps.cluster import RayCluster
+
+        return context.with_resource(RayCluster(address, workers))
+
+    ray = click.option(
+        "--ray",
+        metavar="[ADDRESS]",
+        is_flag=False,
+        flag_value="",
+        is_eager=True,
+        expose_value=False,
+        callback=keep_address,
+        help="Parse and answer on a Ray cluster: HOST:PORT of its head, auto for the one that this"
+        " machine is a node of, or local, the default, for one of this machine alone.",
+    )
+    workers = click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        callback=choose,
+        help="Processes that parse and answer; all cores by default.",
+    )
+    return workers(ray(command))
+
+
 cache_option = click.option(
     "--cache",
     type=click.Path(path_type=Path),

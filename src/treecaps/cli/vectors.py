@@ -1,14 +1,18 @@
 """``treecaps vectors``."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from treecaps.cli.inputs import build_corpus, tell_failures
-from treecaps.cli.options import cache_option, json_option, parser_options, workers_option
+from treecaps.cli.options import cache_option, cluster_options, json_option, parser_options
 from treecaps.cli.output import add_row, new_table, progress, say, say_json, say_table
 from treecaps.errors import DataError
 from treecaps.training.vectors import METHODS
+
+if TYPE_CHECKING:
+    from treecaps.cluster import Workers
 
 _ROWS = 40
 
@@ -49,7 +53,7 @@ def command() -> None:
     help="Random seed.",
 )
 @parser_options
-@workers_option
+@cluster_options
 @cache_option
 def learn(
     data: Path,
@@ -61,7 +65,7 @@ def learn(
     language: str | None,
     comments: bool,
     max_bytes: int,
-    workers: int | None,
+    workers: "Workers | None",
     cache: Path | None,
 ) -> int:
     """Learn vectors from the trees of a data set; labels are not used.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from treecaps.cluster import Workers
 from treecaps.data.parallel import Change, Parsed, parse_in_chunks
 from treecaps.errors import Failure
 from treecaps.syntax.program import Program
@@ -40,7 +41,7 @@ def parse_in_batches(
     frontend: str,
     comments: bool,
     kinds: dict[str, int],
-    workers: int,
+    workers: Workers,
     *,
     change: Change | None = None,
 ) -> Generator[pa.RecordBatch]:
@@ -53,7 +54,7 @@ def parse_in_batches(
         frontend: The name of the front end.
         comments: Whether comments become nodes.
         kinds: Numbers of kinds, shared by all batches; new kinds are added.
-        workers: How many processes parse.
+        workers: How many processes parse, or a Ray cluster.
         change: What is done to programs first.
     """
     parsed = parse_in_chunks(programs, frontend, comments, workers, _to_batch, change=change)

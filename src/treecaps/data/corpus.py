@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treecaps._version import __version__
+from treecaps.cluster import Workers
 from treecaps.data.batches import SCHEMA, Batch, parse_in_batches
 from treecaps.data.cache import DamagedError, default_cache, keep
 from treecaps.data.dataset import DataSet
@@ -67,7 +68,7 @@ class Corpus(Sequence[Tree]):
         frontend: str = "tree-sitter",
         comments: bool = False,
         blind: bool = False,
-        workers: int | None = None,
+        workers: Workers | None = None,
         cache: str | Path | None = None,
         progress: Progress | None = None,
     ) -> "Corpus":
@@ -78,7 +79,8 @@ class Corpus(Sequence[Tree]):
             frontend: The parser: ``tree-sitter``, ``ast`` or ``srcml``.
             comments: Whether comments become nodes.
             blind: Whether programs are made blind first: without their names and comments.
-            workers: How many processes parse; as many as there are cores by default.
+            workers: How many processes parse, or a ``RayCluster``; as many processes as there are
+                cores by default.
             cache: The folder for corpora; ``TREECAPS_CACHE`` or ``~/.cache/treecaps`` by default.
             progress: Called while parsing.
         """
@@ -294,7 +296,7 @@ def _write(
     folder: Path,
     programs: Iterable[Program | Failure],
     made_by: dict[str, Any],
-    workers: int,
+    workers: Workers,
     change: Change | None,
     tell: Callable[[int], None],
 ) -> int:

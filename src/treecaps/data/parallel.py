@@ -3,8 +3,7 @@
 import gc
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -12,13 +11,14 @@ from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from treecaps.chunks import chunked
-from treecaps.errors import Failure, ProgramError
+from treecaps.cluster import NodeWork, RayCluster, Workers
+from treecaps.errors import DataError, Failure, ProgramError
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.frontends.base import Frontend, describe_timeout, time_limit
-from treecaps.syntax.languages import LANGUAGES, register
+from treecaps.syntax.languages import LANGUAGES, Language, register
 from treecaps.syntax.program import Item, Program, ProgramFile
 from treecaps.syntax.tree import Tree
-from treecaps.workers import NO_ITEM, Timer, WorkerLostError, WorkerPool
+from treecaps.workers import NO_ITEM, Pending, Pool, Timer, Work, WorkerLostError, WorkerPool
 
 _Result = TypeVar("_Result")
 
@@ -49,7 +49,7 @@ def parse_in_chunks(
     programs: Iterable[Item],
     frontend: str,
     comments: bool,
-    workers: int,
+    workers: Workers,
     finish: Finish[_Result],
     *,
     change: Change | None = None,
@@ -63,27 +63,70 @@ def parse_in_chunks(
         programs: What to parse; failures pass through.
         frontend: The name of the front end.
         comments: Whether comments become nodes.
-        workers: How many processes parse.
+        workers: How many processes parse, or a Ray cluster.
         finish: What they make of some programs in a row.
         change: What is done to programs first.
         start: Called first in each worker.
     """
+    chunks = chunked(programs, _CHUNK_PROGRAMS, _CHUNK_BYTES, _size)
     languages = tuple(LANGUAGES.values())
+    setup = partial(_start_worker, languages, start, frontend, comments, change, finish)
+    if not isinstance(workers, RayCluster):
+        yield from _run(WorkerPool[Chunk, _Result](workers, setup), chunks)
+        return
+    versions = get_frontend(frontend, comments=comments).versions()
+    pool = workers.pool(partial(_Node[_Result], setup, frontend, versions))
+    # Nodes need not see the files that this machine sees.
+    with closing(_run(pool, map(_read_all, chunks))) as found:
+        for results in found:
+            yield from results
 
-    def setup() -> Callable[[Chunk, Timer], _Result]:
-        gc.freeze()  # what was inherited need not be looked through, and copied, again and again
-        for language in languages:
-            register(language)
-        if start:
-            start()
-        return partial(_parse_chunk, get_frontend(frontend, comments=comments), change, finish)
 
-    pool = WorkerPool[Chunk, _Result](workers, setup)
+def _start_worker(
+    languages: Iterable[Language],
+    start: Callable[[], None] | None,
+    frontend: str,
+    comments: bool,
+    change: Change | None,
+    finish: Finish[_Result],
+) -> Work[Chunk, _Result]:
+    gc.freeze()  # what was inherited need not be looked through, and copied, again and again
+    for language in languages:
+        register(language)
+    if start:
+        start()
+    return partial(_parse_chunk, get_frontend(frontend, comments=comments), change, finish)
+
+
+class _Node(NodeWork[Chunk, list[_Result]]):
+    """Does chunks in a process of a node, which has a process of its own that may crash.
+
+    Args:
+        setup: Called in that process.
+        frontend: The name of the front end.
+        versions: Its versions on the machine that the programs are from.
+    """
+
+    def __init__(
+        self, setup: Callable[[], Work[Chunk, _Result]], frontend: str, versions: Mapping[str, str]
+    ) -> None:
+        for package, version in get_frontend(frontend).versions().items():
+            if version != versions.get(package):
+                wanted = versions.get(package)
+                raise DataError(f"has {package} {version}; install {wanted} there, as it is here")
+        self._pool = WorkerPool[Chunk, _Result](1, setup)
+
+    def do(self, chunk: Chunk) -> list[_Result]:
+        return list(_finish(chunk, self._pool.submit(chunk), self._pool))
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+def _run(pool: Pool[Chunk, _Result], chunks: Iterable[Chunk]) -> Generator[_Result]:
     with closing(pool):
-        for chunk, future in pool.submit_all(
-            chunked(programs, _CHUNK_PROGRAMS, _CHUNK_BYTES, _size)
-        ):
-            yield from _finish(chunk, future, pool)
+        for chunk, pending in pool.submit_all(chunks):
+            yield from _finish(chunk, pending, pool)
 
 
 def parse_programs(
@@ -92,7 +135,7 @@ def parse_programs(
     *,
     comments: bool = False,
     change: Change | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
 ) -> Generator[Tree | Failure]:
     """Parse programs in other processes, in order: no parser takes this one down with it."""
     found = parse_in_chunks(programs, frontend, comments, workers, _only_trees, change=change)
@@ -111,14 +154,14 @@ def _only_trees(parsed: Parsed) -> list[Tree | Failure]:
 
 
 def _finish(
-    chunk: Chunk, future: "Future[_Result]", pool: WorkerPool[Chunk, _Result]
+    chunk: Chunk, pending: Pending[_Result], pool: Pool[Chunk, _Result]
 ) -> Iterator[_Result]:
     """Yield the results of a chunk, in order, around programs that cost a worker its life."""
-    parts = [(chunk, future)]
+    parts = [(chunk, pending)]
     while parts:
-        chunk, future = parts.pop()
+        chunk, pending = parts.pop()
         try:
-            yield future.result()
+            yield pending.result()
         except WorkerLostError as lost:
             if lost.item == NO_ITEM:
                 halves = _halve(chunk)
@@ -178,6 +221,10 @@ def _parse_chunk(
             outcomes.append(program)
     timer.pause()
     return finish(Parsed(outcomes, time.perf_counter() - begun))
+
+
+def _read_all(chunk: Chunk) -> Chunk:
+    return [item.read() if isinstance(item, ProgramFile) else item for item in chunk]
 
 
 def _read(item: Item, timer: Timer) -> Program | Failure:

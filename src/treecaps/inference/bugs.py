@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from treecaps.cluster import Workers
 from treecaps.errors import Failure, UsageError
 from treecaps.inference.stream import stream
 from treecaps.inference.units import CodeUnit
@@ -94,7 +95,7 @@ def find_bugs(
     programs: Iterable[Item | str | Path],
     *,
     every: bool = False,
-    workers: int | None = None,
+    workers: Workers | None = None,
 ) -> Generator[BugReport | Failure]:
     """Tell where programs may have bugs, in order; some at a time, so there may be many.
 
@@ -106,7 +107,8 @@ def find_bugs(
         programs: Programs, or files to read; failures pass through.
         every: Rank every line that holds code, however unlikely, instead of those above the
             model's threshold.
-        workers: How many processes there are; as many as there are cores by default.
+        workers: How many processes there are, or a ``RayCluster``; as many processes as there are
+            cores by default.
     """
     model = as_model(model)
     check_answers(model, "bugs")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from treecaps.cluster import Workers
 from treecaps.errors import Failure, UsageError
 from treecaps.inference.stream import stream
 from treecaps.inference.units import CodeUnit, is_broken, is_empty
@@ -141,7 +142,7 @@ def classify(
     top: int = 3,
     functions: bool = False,
     trivial: bool = True,
-    workers: int | None = None,
+    workers: Workers | None = None,
     times: dict[str, float] | None = None,
 ) -> Generator[Classification | Failure]:
     """Tell the classes of programs, in order; some at a time, so there may be many.
@@ -152,7 +153,8 @@ def classify(
         top: How many classes to name for each program.
         functions: Whether to tell the class of each function of a program, not of the whole.
         trivial: Whether constructors and accessors are among these functions.
-        workers: How many processes there are; as many as there are cores by default.
+        workers: How many processes there are, or a ``RayCluster``; as many processes as there are
+            cores by default.
         times: Is told the seconds spent so far on ``parsing`` and ``network``, by all processes.
     """
     if top < 1:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from treecaps.cluster import Workers
 from treecaps.errors import Failure
 from treecaps.inference.stream import stream
 from treecaps.inference.units import CodeUnit
@@ -64,7 +65,7 @@ class Embedder:
         programs: Iterable[Item | str | Path],
         *,
         functions: bool = False,
-        workers: int | None = None,
+        workers: Workers | None = None,
         times: dict[str, float] | None = None,
     ) -> Generator[Embedding | Failure]:
         """Yield the vectors of programs, in order; some at a time, so there may be many.
@@ -72,7 +73,8 @@ class Embedder:
         Args:
             programs: Programs, or files to read; failures pass through.
             functions: Whether each function of a program gets a vector, not the whole.
-            workers: How many processes there are; as many as there are cores by default.
+            workers: How many processes there are, or a ``RayCluster``; as many processes as
+                there are cores by default.
             times: Is told the seconds spent so far on ``parsing`` and ``network``, by all
                 processes.
         """

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
+from treecaps.cluster import Workers
 from treecaps.data.parallel import Parsed, parse_in_chunks
 from treecaps.errors import Failure, UsageError
 from treecaps.inference.units import CodeUnit, units_of
@@ -29,7 +30,7 @@ def stream(
     *,
     functions: bool = False,
     skip: Callable[[Function], bool] | None = None,
-    workers: int | None = None,
+    workers: Workers | None = None,
     times: dict[str, float] | None = None,
 ) -> Generator[_Found | Failure]:
     """Yield what is found in programs, in order.
@@ -42,7 +43,8 @@ def stream(
         answer: Finds something for each program.
         functions: Whether to look at each function of a program, not at the whole.
         skip: Which functions are not looked at.
-        workers: How many processes there are; as many as there are cores by default.
+        workers: How many processes there are, or a ``RayCluster``; as many processes as there are
+            cores by default.
         times: Is told the seconds spent so far on ``parsing`` and ``network``, by all processes.
     """
     if isinstance(programs, str | bytes | Path | Program | ProgramFile | Failure):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from treecaps.cluster import Workers
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import Failure, UsageError, naming_extra
 from treecaps.hashing import digest_parts
@@ -160,7 +161,7 @@ class TrainedModel:
         *,
         top: int = 3,
         functions: bool = False,
-        workers: int | None = None,
+        workers: Workers | None = None,
     ) -> "Generator[Classification | Failure]":
         """Tell the classes of programs, in order, as ``treecaps.classify`` does.
 
@@ -168,7 +169,8 @@ class TrainedModel:
             programs: Programs, or files to read; failures pass through.
             top: How many classes to name for each program.
             functions: Whether to tell the class of each function of a program, not of the whole.
-            workers: How many processes there are; as many as there are cores by default.
+            workers: How many processes there are, or a ``RayCluster``; as many processes as
+                there are cores by default.
         """
         from treecaps.inference.classify import classify
 
@@ -179,14 +181,15 @@ class TrainedModel:
         programs: Iterable[Item | str | Path],
         *,
         functions: bool = False,
-        workers: int | None = None,
+        workers: Workers | None = None,
     ) -> "Generator[Embedding | Failure]":
         """Yield the embeddings of programs, in order, as ``treecaps.Embedder`` does.
 
         Args:
             programs: Programs, or files to read; failures pass through.
             functions: Whether each function of a program gets an embedding, not the whole.
-            workers: How many processes there are; as many as there are cores by default.
+            workers: How many processes there are, or a ``RayCluster``; as many processes as
+                there are cores by default.
         """
         from treecaps.inference.embed import Embedder
 

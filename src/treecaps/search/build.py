@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treecaps._version import __version__
+from treecaps.cluster import Workers
 from treecaps.errors import Failure, MissingExtraError, ProgramError, SearchError, UsageError
 from treecaps.inference.embed import Embedder, Vectors
 from treecaps.inference.stream import stream
@@ -80,7 +81,7 @@ def update_index(
     model: ModelLike = SIMILAR,
     functions: bool = True,
     max_bytes: int = MAX_BYTES,
-    workers: int | None = None,
+    workers: Workers | None = None,
     sources: Sources | None = None,
     step: Step | None = None,
 ) -> Update:
@@ -92,7 +93,8 @@ def update_index(
         model: A trained model, its folder, or the name of a bundled one.
         functions: Whether each function gets a vector, or each file.
         max_bytes: The largest file that is taken.
-        workers: How many processes parse; as many as there are cores by default.
+        workers: How many processes parse, or a ``RayCluster``; as many processes as there are
+            cores by default.
         sources: What ``list_sources`` found in the folder, if it was asked already.
         step: Called while files are looked at.
     """
@@ -143,7 +145,7 @@ def _about(folder: Path, embedder: Embedder, functions: bool) -> dict[str, Any]:
 
 
 def _update_graph(
-    store: Store, files: dict[str, File], workers: int | None, step: Step | None
+    store: Store, files: dict[str, File], workers: Workers | None, step: Step | None
 ) -> tuple[float | None, str | None]:
     """See to it that a large index has a graph; return its recall, or why it has none."""
     record = GraphRecord.of_index(store.about)
@@ -157,7 +159,9 @@ def _update_graph(
     try:
         if not record or not graphs.is_current(store.path, record, state):
             tell = partial(_tell_graph, step) if step else None
-            record = write_graph(store, files, threads=workers or 0, step=tell)
+            record = write_graph(
+                store, files, threads=workers if isinstance(workers, int) else 0, step=tell
+            )
             store.finish(files, store.about | {"graph": record.to_dict()})
     except (MissingExtraError, GraphError) as error:
         return None, str(error)
@@ -265,7 +269,7 @@ class _Part(NamedTuple):
 
 
 def _contents(
-    work: _Work, sources: Sources, embedder: Embedder, functions: bool, workers: int | None
+    work: _Work, sources: Sources, embedder: Embedder, functions: bool, workers: Workers | None
 ) -> Iterator[Content]:
     """Yield the vectors of contents that have none yet."""
     answer = partial(_embed, embedder)

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from math import inf
 
+from treecaps.cluster import Workers
 from treecaps.data.parallel import parse_programs
 from treecaps.errors import Failure
 from treecaps.inference.embed import Embedder
@@ -112,7 +113,7 @@ def compare(
     *,
     template: Sequence[Tree] = (),
     max_bytes: int = MAX_BYTES,
-    workers: int | None = None,
+    workers: Workers | None = None,
     step: Step | None = None,
 ) -> Comparison:
     """Lay a collection open.
@@ -124,7 +125,8 @@ def compare(
         copied: From which share on two are copied.
         template: What everybody was given, which is not looked for in both.
         max_bytes: The largest file that is taken.
-        workers: How many processes parse; as many as there are cores by default.
+        workers: How many processes parse, or a ``RayCluster``; as many processes as there are
+            cores by default.
         step: Called with the share done.
     """
     tell = step or (lambda share: None)
@@ -215,7 +217,7 @@ def _above(values: Iterable[float]) -> list[int]:
 
 
 def read_sources(
-    units: Sequence[Unit], embedder: Embedder, max_bytes: int = MAX_BYTES, workers: int = 1
+    units: Sequence[Unit], embedder: Embedder, max_bytes: int = MAX_BYTES, workers: Workers = 1
 ) -> list[list[Source]]:
     """Return the programs of works; none of a work that has changed meanwhile, or is too large."""
     wanted = dict.fromkeys((unit.folder, name) for unit in units for name in unit.files)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from treecaps.cluster import Workers
 from treecaps.errors import Failure
 from treecaps.inference.embed import Embedder, Vectors
 from treecaps.inference.stream import stream
@@ -59,7 +60,7 @@ def read_units(
     *,
     functions: bool = True,
     max_bytes: int = MAX_BYTES,
-    workers: int | None = None,
+    workers: Workers | None = None,
     step: Step | None = None,
 ) -> tuple[list[Unit], list[Failure]]:
     """Parse and embed the programs of a folder, and take them apart.
@@ -70,7 +71,8 @@ def read_units(
         embedder: What makes the vectors.
         functions: Whether each function is a unit, or each file.
         max_bytes: The largest file that is taken.
-        workers: How many processes there are; as many as there are cores by default.
+        workers: How many processes there are, or a ``RayCluster``; as many processes as there are
+            cores by default.
         step: Called while files are looked at.
     """
 
