@@ -14,7 +14,9 @@ from treecaps.syntax.frontends import FRONTENDS
 Command = Callable[..., Any]
 
 if TYPE_CHECKING:
-    _ParamType = click.ParamType[str]
+    from treecaps.search.place import Place
+
+    _ParamType = click.ParamType[Any]
 else:  # it is generic in newer versions only
     _ParamType = click.ParamType
 
@@ -44,6 +46,20 @@ class LazyChoice(_ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the value if it is one of the names."""
         return self._choice.convert(value, param, ctx)
+
+
+class PlaceType(_ParamType):
+    """Where an index is: a path, or the address of a database."""
+
+    name = "index"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> "Place":
+        """Return a path or an address; whether there is an index is not looked at."""
+        from treecaps.search.place import to_place
+
+        return to_place(value)
 
 
 def _to_bytes(_: click.Context, __: click.Parameter, value: float) -> int:
