@@ -37,6 +37,11 @@ def test_roles_have_the_rights_they_need_and_no_others(
         assert (done.returncode, done.stderr) == (0, "")
         answers.append(done.stdout)
     assert answers[0] == answers[1] == answers[2]
+    for words in ((reader,), (PROGRAMS / "gcd", "--against", reader)):
+        done = run_here("clones", *words)
+        assert done.returncode == 2
+        assert done.stderr.endswith("/team is a database; name a folder, or an index in a file\n")
+        assert PASSWORD not in done.stderr
     with (
         psycopg.connect(reader, autocommit=True) as connection,
         pytest.raises(psycopg.errors.InsufficientPrivilege),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from treecaps.cli.options import (
+    PlaceType,
     embedding_model_option,
     json_option,
     max_bytes_option,
@@ -45,7 +46,7 @@ _COLUMNS = (
 
 
 @click.command("clones")
-@click.argument("place", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("place", metavar="DIR", type=PlaceType(database=False))
 @embedding_model_option
 @click.option(
     "--threshold",
@@ -79,7 +80,7 @@ _COLUMNS = (
 @click.option(
     "--against",
     metavar="OLD",
-    type=click.Path(path_type=Path),
+    type=PlaceType(database=False),
     help="List pairs of DIR with this folder, or the folder of this index, only.",
 )
 @click.option(

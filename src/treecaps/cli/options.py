@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treecaps.errors import UsageError
 from treecaps.models.bundled import DEFAULT, SIMILAR
 from treecaps.syntax.frontends import FRONTENDS
 
@@ -49,17 +50,27 @@ class LazyChoice(_ParamType):
 
 
 class PlaceType(_ParamType):
-    """Where an index is: a path, or the address of a database."""
+    """Where an index is: a path, or the address of a database.
+
+    Args:
+        database: Whether it may be a database.
+    """
 
     name = "index"
+
+    def __init__(self, *, database: bool = True) -> None:
+        self._database = database
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> "Place":
         """Return a path or an address; whether there is an index is not looked at."""
-        from treecaps.search.place import to_place
+        from treecaps.search.place import Address, to_place
 
-        return to_place(value)
+        place = to_place(value)
+        if isinstance(place, Address) and not self._database:
+            raise UsageError(f"{place} is a database; name a folder, or an index in a file")
+        return place
 
 
 def _to_bytes(_: click.Context, __: click.Parameter, value: float) -> int:
