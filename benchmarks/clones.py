@@ -24,7 +24,8 @@ from origin import origin
 from treecaps.models.bundled import SIMILAR
 from treecaps.search.build import update_index
 from treecaps.search.clones import MIN_LINES
-from treecaps.search.index import Index, Match
+from treecaps.search.index import Index
+from treecaps.search.matches import Match
 
 PROBABILITIES = (0.5, 0.7, 0.8, 0.9, 0.95)
 BLOCK = 256

@@ -36,8 +36,10 @@ from treecaps.inference.embed import Embedder
 from treecaps.models.bundled import DEFAULT
 from treecaps.models.engine import set_num_threads
 from treecaps.search import graph as graphs
-from treecaps.search.index import Index, write_graph
-from treecaps.search.store import Content, File, Span, Store, open_to_read, open_to_write
+from treecaps.search.file_graph import write_graph
+from treecaps.search.index import Index
+from treecaps.search.sqlite import FileStore, open_to_read, open_to_write
+from treecaps.search.store import Content, File, Span
 
 Vectors = NDArray[np.float32]
 Search = Callable[[Vectors], Iterable[int]]
@@ -210,7 +212,7 @@ class _Treecaps(_Kind):
             store.finish(files, store.about | about)
             self._finish(store, files)
 
-    def _finish(self, store: Store, files: dict[str, File]) -> None:
+    def _finish(self, store: FileStore, files: dict[str, File]) -> None:
         """Do what is left when the vectors are written."""
 
     def _open(self) -> Index:
@@ -229,7 +231,7 @@ class _TreecapsGraph(_Treecaps):
 
     package = "usearch"
 
-    def _finish(self, store: Store, files: dict[str, File]) -> None:
+    def _finish(self, store: FileStore, files: dict[str, File]) -> None:
         begun = time.perf_counter()
         record = write_graph(store, files)
         store.finish(files, store.about | {"graph": record.to_dict()})

@@ -260,3 +260,36 @@ def fuzz() -> str:
     found = load("fuzz")
     names = ("inputs", "timeouts", "crashes", "hangs", "exceptions", "invariants")
     return table(names, [[f"{found[name]:,}" for name in names]])
+
+
+def shared() -> str:
+    found = load("postgres")
+    if not found:
+        return ""
+    write, exact = found["write"], found["exact"]
+    rows = [
+        ["writing into a file", f"{write['file']['per_second']:,} vectors/s"],
+        ["writing into PostgreSQL", f"{write['database']['per_second']:,} vectors/s"],
+        ["its size", f"{found['megabytes']:,.0f} MB"],
+        ["an exact search, one client", f"{exact['one_client_ms']:,.0f} ms"],
+        [
+            f"an exact search, {exact['clients']} clients",
+            f"{exact['median_ms']:,.0f} ms, 95 of 100 in {exact['p95_ms']:,.0f} ms or less",
+        ],
+        ["all clients together", f"{exact['searches_per_second']:,.1f} searches/s"],
+    ]
+    return table(("PostgreSQL", f"{found['vectors']:,} vectors"), rows)
+
+
+def simulation() -> str:
+    rows = [
+        [
+            f"{row['vectors']:,}",
+            f"{row['exact_ms']:.2f} ms",
+            f"{row['graph_ms']:.2f} ms",
+            f"{row['recall']:.3f}",
+            f"{row['graph_seconds']:.1f} s",
+        ]
+        for row in load("scale").get("simulation", [])
+    ]
+    return table(("vectors", "exact", "with a graph", "recall@10", "making the graph"), rows)

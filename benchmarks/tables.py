@@ -333,6 +333,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "copies": copies,
     "indexing": speeds.indexing,
     "large": speeds.large,
+    "shared": speeds.shared,
+    "simulation": speeds.simulation,
 }
 
 _TABLE = re.compile(r"<!-- ([a-z][a-z0-9 ]*) -->\n.*?<!-- end -->", re.DOTALL)

@@ -6,9 +6,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.postgres import Postgres
 
 # How fast a test is depends on what else the machine does, and is not what it tests.
 settings.register_profile("treecaps", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -44,6 +48,24 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip("the data sets are not beside the project")
     return path
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator["Postgres"]:
+    """A database server with pgvector, which tests may kill and start again."""
+    from tests.postgres import running
+
+    # A killed process loses nothing that the system has; only a power cut would.
+    with running("-c", "fsync=off") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def team(postgres: "Postgres") -> str:
+    """A database whose roles are those of the documentation."""
+    from tests.postgres import create_team
+
+    return create_team(postgres)
 
 
 def read_screen(terminal: int) -> str:

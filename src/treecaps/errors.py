@@ -77,6 +77,7 @@ _EXTRAS = {
     "fastapi": "serve",
     "matplotlib": "train",
     "prometheus_client": "serve",
+    "psycopg": "postgres",
     "pyarrow": "data",
     "ray": "ray",
     "scipy": "train",

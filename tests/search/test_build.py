@@ -17,7 +17,7 @@ from tests.search.examples import PROGRAMS, copy_programs, open_index, update
 from treecaps.errors import SearchError, UsageError
 from treecaps.search import Index, Match
 from treecaps.search.build import update_index
-from treecaps.search.store import open_to_write
+from treecaps.search.sqlite import open_to_write
 
 
 def assert_as_if_new(folder: Path, path: Path) -> None:
@@ -226,13 +226,13 @@ _KILLED = """
 import json, os, shutil, sqlite3, sys
 from pathlib import Path
 from treecaps.inference.embed import Embedder
-from treecaps.search import Index, store
+from treecaps.search import Index, sqlite
 from treecaps.search.build import update_index
 
 folder, path, model = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 embedder = Embedder(model)
-store._ROWS = 8
-connect, limit = sqlite3.connect, store._limit
+sqlite._ROWS = 8
+connect, limit = sqlite3.connect, sqlite._limit
 steps = last = 0
 
 def step():
@@ -257,15 +257,15 @@ def run_and_be_killed(at):
     global last, steps
     if (child := os.fork()) == 0:
         last, steps = at, 0
-        store.sqlite3.connect, store._limit = connect_to_be_killed, limit_to_be_killed
+        sqlite.sqlite3.connect, sqlite._limit = connect_to_be_killed, limit_to_be_killed
         index(path)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 saved = path.read_bytes()
-store.sqlite3.connect, store._limit = connect_to_be_killed, limit_to_be_killed
+sqlite.sqlite3.connect, sqlite._limit = connect_to_be_killed, limit_to_be_killed
 index(path)  # to count the steps
-store.sqlite3.connect, store._limit = connect, limit
+sqlite.sqlite3.connect, sqlite._limit = connect, limit
 results = []
 for part in range(1, 9):
     path.write_bytes(saved)

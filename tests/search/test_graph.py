@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from tests.inference.examples import save_small_model
 from tests.limits import in_place_of_a_file
 from tests.search.examples import PROGRAMS, copy_programs, embedder, open_index, update
-from tests.search.test_store import ABOUT, rewrite_about
+from tests.search.test_sqlite import ABOUT, rewrite_about
 from treecaps.errors import SearchError
 from treecaps.search import Index, graph
 from treecaps.search.clones import find_clones
+from treecaps.search.file_graph import write_graph
 from treecaps.search.graph import GraphRecord, graph_path
-from treecaps.search.index import write_graph
-from treecaps.search.store import Content, File, Span, open_to_read, open_to_write
+from treecaps.search.sqlite import open_to_read, open_to_write
+from treecaps.search.store import Content, File, Span
 from treecaps.server.following import FollowedIndex
 
 pytest.importorskip("usearch")
@@ -274,6 +275,7 @@ def test_a_server_uses_the_graph(
     for there in (True, False):
         followed = FollowedIndex(path)
         followed.close()
+        assert isinstance(followed.current, Index)
         assert (followed.current.graph is not None) == there
         said = capsys.readouterr().err
         assert ("treecaps: looking at each vector, because " in said) == (not there)
@@ -284,7 +286,7 @@ _KILLED = """
 import json, os, shutil, sys
 from pathlib import Path
 from treecaps.inference.embed import Embedder
-from treecaps.search import Index, graph, store
+from treecaps.search import Index, graph, sqlite
 from treecaps.search.build import update_index
 
 folder, path, model = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
@@ -309,7 +311,7 @@ def run(when):
     elif when == "the graph is being written":
         graph.digest_file = kill
     elif when == "the graph has its name":
-        store.Store.finish = kill_the_second_time(store.Store.finish)
+        sqlite.FileStore.finish = kill_the_second_time(sqlite.FileStore.finish)
     update_index(folder, path, model=embedder.model, workers=1)
 
 results = []

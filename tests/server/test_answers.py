@@ -26,7 +26,7 @@ from treecaps.inference.classify import classify_tree, classify_units
 from treecaps.inference.embed import Embedder
 from treecaps.inference.units import CodeUnit
 from treecaps.search.build import update_index
-from treecaps.search.index import Match
+from treecaps.search.matches import Match
 from treecaps.syntax.parse import parse_file
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from treecaps.cli.inputs import open_index
 from treecaps.cli.options import (
+    PlaceType,
     cluster_options,
     embedding_model_option,
     json_option,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from treecaps.search.clones import Group
     from treecaps.search.collection import Collection
     from treecaps.search.copies import Work
+    from treecaps.search.index import Index
     from treecaps.search.units import Unit
     from treecaps.syntax.tree import Tree
 
@@ -46,7 +47,7 @@ _COLUMNS = (
 
 
 @click.command("clones")
-@click.argument("place", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("place", metavar="DIR", type=PlaceType(database=False))
 @embedding_model_option
 @click.option(
     "--threshold",
@@ -80,7 +81,7 @@ _COLUMNS = (
 @click.option(
     "--against",
     metavar="OLD",
-    type=click.Path(path_type=Path),
+    type=PlaceType(database=False),
     help="List pairs of DIR with this folder, or the folder of this index, only.",
 )
 @click.option(
@@ -341,13 +342,21 @@ def _origin(unit: "Unit") -> tuple[frozenset[Path], int | None]:
 
 
 def _folder_of(place: Path) -> Path:
-    return open_index(place).folder if place.is_file() else place
+    return _open(place).folder if place.is_file() else place
+
+
+def _open(place: Path) -> "Index":
+    """Open an index file, with a progress bar."""
+    from treecaps.search.index import Index
+
+    with progress("opening the index") as advance:
+        return Index.open(place, step=lambda share: advance(share, str(place)))
 
 
 def _show_index(place: Path, threshold: float | None, min_lines: int, as_json: bool) -> int:
     from treecaps.search.clones import find_clones
 
-    index = open_index(place)
+    index = _open(place)
     with progress("comparing") as advance:
         groups = find_clones(
             index,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from treecaps.cli.options import (
+    PlaceType,
     all_option,
     cluster_options,
     embedding_model_option,
@@ -16,6 +17,7 @@ from treecaps.cli.output import fail, note, note_sources, progress, say, say_jso
 
 if TYPE_CHECKING:
     from treecaps.cluster import Workers
+    from treecaps.search.place import Place
 
 
 @click.command("index")
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
     "--out",
     metavar="INDEX",
     required=True,
-    type=click.Path(path_type=Path),
-    help="The file of the index; one that exists is brought up to date.",
+    type=PlaceType(),
+    help="The file of the index, or postgresql://...; one that exists is brought up to date.",
 )
 @embedding_model_option
 @click.option("--files", is_flag=True, help="Index whole files, not functions.")
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 @json_option
 def command(
     directory: Path,
-    out: Path,
+    out: "Place",
     folder: Path,
     files: bool,
     everything: bool,
@@ -50,6 +52,10 @@ def command(
 
     The index is as it was before until all is done, so it may be searched meanwhile; a run that
     was killed goes on where it stopped.
+
+    INDEX may be the address of a PostgreSQL database with pgvector, postgresql://USER@HOST/NAME. It
+    takes many folders, and several may write and search at once. Commands are seen by others, so a
+    password belongs into ~/.pgpass or PGPASSWORD.
 
     A large index also gets a graph of near vectors, INDEX.graph, so that a search need not look at
     each of them. What is told of it is the share of the ten nearest that it finds.

@@ -14,7 +14,8 @@ from treecaps.syntax.sources import NOTEBOOK, list_sources
 if TYPE_CHECKING:
     from treecaps.cluster import Workers
     from treecaps.data.corpus import Corpus
-    from treecaps.search.index import Index
+    from treecaps.search.matches import AnyIndex
+    from treecaps.search.place import Place
 
 _ROWS = 40
 
@@ -128,12 +129,12 @@ def build_corpus(
         )
 
 
-def open_index(path: Path) -> "Index":
+def open_index(place: "Place") -> "AnyIndex":
     """Open an index, with a progress bar."""
-    from treecaps.search.index import Index
+    from treecaps.search.opening import open_index
 
     with progress("opening the index") as advance:
-        return Index.open(path, step=lambda share: advance(share, str(path)))
+        return open_index(place, step=lambda share: advance(share, str(place)))
 
 
 def tell_failures(place: Path, corpus: "Corpus") -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treecaps.errors import UsageError
 from treecaps.models.bundled import DEFAULT, SIMILAR
 from treecaps.syntax.frontends import FRONTENDS
 
@@ -16,8 +17,9 @@ Command = Callable[..., Any]
 
 if TYPE_CHECKING:
     from treecaps.cluster import Workers
+    from treecaps.search.place import Place
 
-    _ParamType = click.ParamType[str]
+    _ParamType = click.ParamType[Any]
 else:  # it is generic in newer versions only
     _ParamType = click.ParamType
 
@@ -49,6 +51,30 @@ class LazyChoice(_ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the value if it is one of the names."""
         return self._choice.convert(value, param, ctx)
+
+
+class PlaceType(_ParamType):
+    """Where an index is: a path, or the address of a database.
+
+    Args:
+        database: Whether it may be a database.
+    """
+
+    name = "index"
+
+    def __init__(self, *, database: bool = True) -> None:
+        self._database = database
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> "Place":
+        """Return a path or an address; whether there is an index is not looked at."""
+        from treecaps.search.place import Address, to_place
+
+        place = to_place(value)
+        if isinstance(place, Address) and not self._database:
+            raise UsageError(f"{place} is a database; name a folder, or an index in a file")
+        return place
 
 
 def _to_bytes(_: click.Context, __: click.Parameter, value: float) -> int:

@@ -2,18 +2,18 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from treecaps.cli.inputs import open_index, read_input
-from treecaps.cli.options import json_option, program_options
+from treecaps.cli.options import PlaceType, json_option, program_options
 from treecaps.cli.output import note, say, say_json, tell_alike
 from treecaps.errors import Failure, UsageError
 
 if TYPE_CHECKING:
-    from treecaps.search.index import Index, Match
+    from treecaps.search.matches import AnyIndex, Match
+    from treecaps.search.place import Place
     from treecaps.search.query import Lines
     from treecaps.syntax.program import Program
     from treecaps.syntax.tree import Tree
@@ -24,7 +24,7 @@ _WIDTH = 72
 
 
 @click.command("search")
-@click.argument("index_path", metavar="INDEX", type=click.Path(path_type=Path))
+@click.argument("place", metavar="INDEX", type=PlaceType())
 @click.argument("file", metavar="FILE")
 @click.option("--lines", metavar="10-40", help="Search for these lines of FILE only.")
 @click.option("--functions", is_flag=True, help="Search for each function of FILE by itself.")
@@ -50,7 +50,7 @@ _WIDTH = 72
 @program_options
 @json_option
 def command(
-    index_path: Path,
+    place: "Place",
     file: str,
     lines: str | None,
     functions: bool,
@@ -61,7 +61,7 @@ def command(
     max_bytes: int,
     as_json: bool,
 ) -> int:
-    """Find code like FILE in an index that treecaps index made.
+    """Find code like FILE in an index that treecaps index made: a file, or postgresql://...
 
     FILE may be - for standard input, whose language is guessed unless --language names it. Told of
     each that was found are its file and line, the function, the share of pairs as near as this that
@@ -79,9 +79,9 @@ def command(
     from treecaps.models.engine import set_num_threads
 
     set_num_threads(1)
-    index = open_index(index_path)
+    index = open_index(place)
     if index.note:
-        note(f"{index_path}: looking at each vector, because {index.note}")
+        note(f"{place}: looking at each vector, because {index.note}")
     queries = _queries(index, file, program, chosen, functions)
     vectors = index.embedder.embed_trees([tree for _, tree in queries])
     results = index.search_many(vectors, top, smooth=smooth)
@@ -103,15 +103,15 @@ def command(
     gone = sorted({match.path for some in results for match in some if index.code(match) is None})
     if gone:
         note(
-            f"{index_path}: {gone[0]}{f' and {len(gone) - 1:,} more' if gone[1:] else ''} changed"
+            f"{place}: {gone[0]}{f' and {len(gone) - 1:,} more' if gone[1:] else ''} changed"
             " or went away since; bring it up to date:"
-            f" treecaps index {index.folder} --out {index_path}"
+            f" treecaps index {index.folder_of(gone[0])} --out {place}"
         )
     return 0
 
 
 def _queries(
-    index: "Index", file: str, program: "Program", lines: "Lines | None", functions: bool
+    index: "AnyIndex", file: str, program: "Program", lines: "Lines | None", functions: bool
 ) -> "list[tuple[tuple[str, int] | None, Tree]]":
     """Return what to search for: trees, those of functions with their names and lines."""
     from treecaps.data.parallel import parse_programs
@@ -133,14 +133,14 @@ def _queries(
     return [((function.name, function.line), function.tree) for function in found]
 
 
-def tell_match(index: "Index", match: "Match") -> str:
+def tell_match(index: "AnyIndex", match: "Match") -> str:
     """Return a match as a line of text, with a path from where one stands."""
     place = os.path.relpath(index.folder / match.path)
     where = f"{place}:{match.line}" if match.line else place
     return f"{where} {match.function or '(file)'} {tell_alike(match)} {match.language}"
 
 
-def _first_lines(index: "Index", match: "Match", most: int) -> Iterator[str]:
+def _first_lines(index: "AnyIndex", match: "Match", most: int) -> Iterator[str]:
     """Yield the first lines of a match with their numbers, if its file is still the same."""
     code = index.code(match) if most else None
     lines = (code or "").split("\n")[:most]

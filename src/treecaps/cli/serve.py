@@ -1,12 +1,16 @@
 """``treecaps serve``."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from treecaps.cli.options import max_mb_option, model_option, workers_option
+from treecaps.cli.options import PlaceType, max_mb_option, model_option, workers_option
 from treecaps.cli.output import say
 from treecaps.server.limits import Limits
+
+if TYPE_CHECKING:
+    from treecaps.search.place import Place
 
 _DEFAULTS = Limits()
 
@@ -15,8 +19,9 @@ _DEFAULTS = Limits()
 @model_option
 @click.option(
     "--index",
-    type=click.Path(path_type=Path),
-    help="Search this, which treecaps index wrote; without it, the server does not search.",
+    type=PlaceType(),
+    help="Search this, which treecaps index wrote, a file or postgresql://...; without it, the"
+    " server does not search.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
@@ -58,7 +63,7 @@ _DEFAULTS = Limits()
 @workers_option
 def command(
     folder: Path,
-    index: Path | None,
+    index: "Place | None",
     host: str,
     port: int,
     max_bytes: int,

@@ -1,5 +1,7 @@
-"""Find code like this: an index of vectors on disk, search in it, and clones."""
+"""Find code like this: an index of vectors in a file or a database, search in it, and clones."""
 
-from treecaps.search.index import Index, Match
+from treecaps.search.index import Index
+from treecaps.search.matches import AnyIndex, Match
+from treecaps.search.opening import open_index
 
-__all__ = ["Index", "Match"]
+__all__ = ["AnyIndex", "Index", "Match", "open_index"]

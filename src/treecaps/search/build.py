@@ -15,17 +15,17 @@ import numpy as np
 
 from treecaps._version import __version__
 from treecaps.cluster import Workers
-from treecaps.errors import Failure, MissingExtraError, ProgramError, SearchError, UsageError
+from treecaps.errors import Failure, ProgramError, SearchError, UsageError
 from treecaps.inference.embed import Embedder, Vectors
 from treecaps.inference.stream import stream
 from treecaps.inference.units import CodeUnit
 from treecaps.models.bundled import SIMILAR
 from treecaps.models.trained import ModelLike
-from treecaps.search import graph as graphs
 from treecaps.search.fingerprint import fingerprint, model_name
-from treecaps.search.graph import GraphError, GraphRecord
-from treecaps.search.index import check_made_by, write_graph
-from treecaps.search.store import Content, File, Span, Store, content_key, open_to_write
+from treecaps.search.matches import check_made_by
+from treecaps.search.opening import exists, open_to_write
+from treecaps.search.place import Place, to_place
+from treecaps.search.store import Content, File, Span, Store, content_key
 from treecaps.syntax.program import MAX_BYTES, Program
 from treecaps.syntax.sources import Sources, list_sources
 from treecaps.text import html_table
@@ -76,7 +76,7 @@ class Update:
 
 def update_index(
     folder: str | Path,
-    path: str | Path,
+    path: str | Place,
     *,
     model: ModelLike = SIMILAR,
     functions: bool = True,
@@ -89,7 +89,7 @@ def update_index(
 
     Args:
         folder: Where the programs are.
-        path: The file of the index.
+        path: The file of the index, or the address of a database.
         model: A trained model, its folder, or the name of a bundled one.
         functions: Whether each function gets a vector, or each file.
         max_bytes: The largest file that is taken.
@@ -98,16 +98,16 @@ def update_index(
         sources: What ``list_sources`` found in the folder, if it was asked already.
         step: Called while files are looked at.
     """
-    folder, path = Path(folder), Path(path)
+    folder, place = Path(folder), to_place(path)
     if not folder.is_dir():
         wrong = "is no folder" if folder.exists() else "does not exist"
         raise UsageError(f"{folder} {wrong}; name the folder whose programs to index")
     sources = sources or list_sources(folder)
-    if not sources.files and not path.exists():
+    if not sources.files and not exists(place, folder):
         raise UsageError(f"{folder} holds no programs in a known language: nothing to index")
     embedder = Embedder(model)
     about = _about(folder, embedder, functions)
-    with open_to_write(path, about) as store:
+    with open_to_write(place, about) as store:
         before = store.files()
         _check_same(store, about, embedder)
         work = _Work(folder, before, store.keys(), max_bytes, step)
@@ -116,7 +116,9 @@ def update_index(
         # The graph of before stays known: it is recognised as old, and can be brought up to date.
         store.finish(files, store.about | about)
         vectors = store.count()
-        recall, note = _update_graph(store, files, workers, step)
+        tell = partial(_tell_graph, step) if step else None
+        threads = workers if isinstance(workers, int) else 0
+        recall, note = store.update_graph(files, threads, tell)
     failures = (*sources.failures, *work.failures())
     return Update(
         vectors=vectors,
@@ -144,45 +146,23 @@ def _about(folder: Path, embedder: Embedder, functions: bool) -> dict[str, Any]:
     }
 
 
-def _update_graph(
-    store: Store, files: dict[str, File], workers: Workers | None, step: Step | None
-) -> tuple[float | None, str | None]:
-    """See to it that a large index has a graph; return its recall, or why it has none."""
-    record = GraphRecord.of_index(store.about)
-    if store.shape()[0] <= graphs.FROM:
-        if record:
-            about = {name: value for name, value in store.about.items() if name != "graph"}
-            store.finish(files, about)
-            graphs.remove_graph(store.path)
-        return None, None
-    state = graphs.state_of(file.key for file in files.values())
-    try:
-        if not record or not graphs.is_current(store.path, record, state):
-            tell = partial(_tell_graph, step) if step else None
-            record = write_graph(
-                store, files, threads=workers if isinstance(workers, int) else 0, step=tell
-            )
-            store.finish(files, store.about | {"graph": record.to_dict()})
-    except (MissingExtraError, GraphError) as error:
-        return None, str(error)
-    return record.recall, None
-
-
 def _tell_graph(step: Step, share: float) -> None:
     step(share, "graph of neighbours")
 
 
 def _check_same(store: Store, about: dict[str, Any], embedder: Embedder) -> None:
     """Raise ``SearchError`` unless an index is of this folder, kind and model."""
-    path, old = store.path, store.about
+    place, old = store.place, store.about
     if old["folder"] != about["folder"] and Path(old["folder"]).is_dir():
         raise SearchError(
-            f"{path} is the index of {old['folder']}; choose another file", arguments=("path",)
+            f"{place} is the index of {old['folder']}; choose another file", arguments=("path",)
         )
     if old["functions"] != about["functions"]:
         kind = "functions, not of files" if old["functions"] else "files, not of functions"
-        raise SearchError(f"{path} is an index of {kind}; choose another file", arguments=("path",))
-    check_made_by(old, embedder, path)
+        raise SearchError(
+            f"{place} is an index of {kind}; choose another file", arguments=("path",)
+        )
+    check_made_by(old, embedder, place)
 
 
 class _Work:

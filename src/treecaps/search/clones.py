@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treecaps.errors import UsageError
-from treecaps.search.index import MATCH_COLUMNS, Index, Match, Vectors
+from treecaps.search.index import Index
+from treecaps.search.matches import MATCH_COLUMNS, Match, Vectors
 from treecaps.text import html_table
 
 MIN_LINES = 5

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from treecaps.inference.embed import Embedder
 from treecaps.search.clones import Group, Joined, check_threshold, link_alike
 from treecaps.search.copies import Copies, Work
-from treecaps.search.index import Match, Vectors
+from treecaps.search.matches import Match, Vectors
 from treecaps.search.units import Unit
 from treecaps.text import html_table
 

@@ -1,7 +1,6 @@
 """Which model and parsers made an index."""
 
 import json
-from pathlib import Path
 
 from treecaps.errors import ModelError, SearchError
 from treecaps.hashing import digest
@@ -9,6 +8,7 @@ from treecaps.inference.embed import Embedder
 from treecaps.models.bundled import HOME
 from treecaps.models.settings import to_json
 from treecaps.models.trained import TrainedModel
+from treecaps.search.place import Place
 from treecaps.syntax.frontends import get_frontend
 
 _UNSAVED = "<unsaved>"
@@ -36,7 +36,7 @@ def model_name(model: TrainedModel) -> str:
     return model.folder.name if model.folder.parent == HOME else str(model.folder.resolve())
 
 
-def load_embedder(name: str, index: Path) -> Embedder:
+def load_embedder(name: str, index: Place) -> Embedder:
     """Load the model that an index names."""
     if name == _UNSAVED:
         raise SearchError(f"the model of {index} was not saved: give its embedder, or index again")

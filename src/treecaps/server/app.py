@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from treecaps._version import __version__
-from treecaps.errors import TreeCapsError
+from treecaps.errors import SearchError, TreeCapsError
 from treecaps.rendering.docs import to_html
 from treecaps.rendering.page import read_asset
 from treecaps.server import schema
@@ -212,6 +212,10 @@ def _add_errors(app: FastAPI) -> None:
     @on(TreeCapsError)
     async def tell_error(_: Request, error: TreeCapsError) -> Response:
         return give(422, "usage", str(error))
+
+    @on(SearchError)
+    async def tell_lost_index(_: Request, error: SearchError) -> Response:
+        return give(503, "index", str(error))
 
     @on(RefusedError)
     async def tell_refusal(_: Request, error: RefusedError) -> Response:

@@ -15,7 +15,7 @@ from treecaps.inference.classify import Classification, classify_units, find_rea
 from treecaps.inference.embed import Embedder, Embedding
 from treecaps.inference.units import CodeUnit, is_empty
 from treecaps.models.trained import TrainedModel, spell_parser
-from treecaps.search.index import Index, Match
+from treecaps.search.matches import AnyIndex, Match
 from treecaps.search.query import Lines, select
 from treecaps.server.batching import Batcher
 from treecaps.server.following import FollowedIndex
@@ -84,7 +84,7 @@ class Engine:
         self._parsers.wait()
 
     @property
-    def index(self) -> Index | None:
+    def index(self) -> AnyIndex | None:
         """What is searched, as it is now."""
         return self._followed.current if self._followed else None
 

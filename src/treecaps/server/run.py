@@ -17,6 +17,7 @@ from treecaps.errors import MissingExtraError, UsageError
 from treecaps.server.limits import Limits
 
 if TYPE_CHECKING:
+    from treecaps.search.place import Place
     from treecaps.server.engine import Engine
     from treecaps.server.metrics import Metrics
 
@@ -30,7 +31,7 @@ _HEAD_SECONDS = 10.0
 
 def serve(
     model: str | Path,
-    index: Path | None,
+    index: "Place | None",
     host: str,
     port: int,
     limits: Limits,

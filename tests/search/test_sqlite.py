@@ -16,7 +16,7 @@ from tests.limits import error_of, in_place_of_a_file
 from tests.search.examples import PROGRAMS, copy_programs, open_index, update
 from treecaps.errors import SearchError
 from treecaps.hashing import digest_fields
-from treecaps.search import store
+from treecaps.search import sqlite, store
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 SIZE = 4096  # of a page
@@ -57,7 +57,7 @@ def rewrite_about(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
         files = {os.fsdecode(name): store.File(stamp, key) for name, stamp, key in rows}
         changed = change(about)
         if isinstance(changed, dict) and isinstance(changed.get("checksum"), str):
-            changed["checksum"] = store._files_checksum(changed, files)
+            changed["checksum"] = sqlite._files_checksum(changed, files)
         connection.execute("UPDATE about SET value = ?", (json.dumps(changed),))
 
 
@@ -179,7 +179,7 @@ def test_what_is_no_json_is_refused(path: Path, text: str) -> None:
 
 def test_an_index_that_was_never_finished_can_be_finished(tmp_path: Path) -> None:
     path = tmp_path / "index"
-    with store.open_to_write(path, ABOUT) as begun:
+    with sqlite.open_to_write(path, ABOUT) as begun:
         assert not begun.finished
         assert begun.files() == {}
     assert "was never finished" in refuse(path)
@@ -243,7 +243,7 @@ def test_pages_that_lead_to_each_other_again_and_again_are_refused(tmp_path: Pat
     path = tmp_path / "index"
     empty = np.zeros((0, 0), np.float32)
     files = {f"{number}": store.File("", f"{number}") for number in range(4000)}
-    with store.open_to_write(path, ABOUT) as begun:
+    with sqlite.open_to_write(path, ABOUT) as begun:
         begun.add(store.Content(name, "", [], empty) for name in files)
         begun.finish(files, ABOUT)
     with closing(sqlite3.connect(path)) as connection:
