@@ -198,7 +198,9 @@ def test_a_killed_server_loses_nothing(
     postgres.start()
     assert names(index) == before  # it connects again
     done = update(folder, address)
-    assert (done.changed, done.embedded) == (13, 5)  # 8 of 13 were committed
+    # 8 of 13 were committed; so are 4 more, if what the server was doing outlived it by a moment.
+    assert done.changed == 13
+    assert done.embedded in (5, 1)
     assert names(index) == before
 
 
