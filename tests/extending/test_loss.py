@@ -21,6 +21,7 @@ class Smoothed(Classification):
     """Classification with the cross-entropy of smoothed labels."""
 
     name: ClassVar = "smoothed"
+    takes_background: ClassVar = False
 
     smoothing: float = option(0.1, "share of a label that all classes get")
 
