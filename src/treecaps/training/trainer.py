@@ -304,7 +304,8 @@ class Trainer:
         """Return programs, each in some view and without a part of it, and what to predict."""
         examples, schedule = self.examples, self.schedule
         rows = self._augment(rows, rng)
-        dropout = InputDropout(rng, schedule.window_dropout, tokens=schedule.token_capsule_dropout)
+        numbers = rng.integers(2**63, size=len(rows))
+        dropout = InputDropout(numbers, schedule.window_dropout, schedule.token_capsule_dropout)
         inputs = examples.inputs.select(rows, dropout)
         weight = next(self.model.parameters())
         target = examples.target[rows]
