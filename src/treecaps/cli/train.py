@@ -177,6 +177,12 @@ class _Command(click.Command):
     help="Where to train, as PyTorch names devices: cpu, cuda, cuda:1, mps; or auto: a GPU if there"
     " is one. Under torchrun, each process takes its own.",
 )
+@click.option(
+    "--precision",
+    type=click.Choice(("fp32", "bf16")),
+    help="What matrices are multiplied in: float32, or bfloat16 where the processor has it. Short"
+    " for --set precision=...",
+)
 @cache_option
 @json_option
 def command(
@@ -198,6 +204,7 @@ def command(
     overwrite: bool,
     threads: int,
     device: str,
+    precision: str | None,
     as_json: bool,
     **parsing: Any,
 ) -> int:
@@ -217,7 +224,7 @@ def command(
     from treecaps.training.source import refuse_background
     from treecaps.training.train import Interrupted
 
-    short = {"nodes": nodes, "epochs": epochs}
+    short = {"nodes": nodes, "epochs": epochs, "precision": precision}
     settings += tuple(f"{name}={value}" for name, value in short.items() if value is not None)
     places = {"data": data, "val": val, "background": background, "val_background": val_background}
     options = {"seed": seed, "resume": resume, "overwrite": overwrite, "device": device}

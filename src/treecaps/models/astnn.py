@@ -75,7 +75,8 @@ class ASTNN(Network):
 
     def _encode(self, vectors: Tensor, subtrees: SubtreeTensors[Tensor]) -> Tensor:
         """Return the largest values ``[D, size]`` over the nodes of each subtree."""
-        shown = self.encode(vectors)  # once for each symbol
+        # Once for each symbol. By autocast it is of another type than what it is added to.
+        shown = self.encode(vectors).to(vectors.dtype)
         states = largest = vectors.new_zeros(0, shown.shape[1])
         for first, end, child, parent in subtrees.levels:
             state = shown[subtrees.symbol[first:end]]

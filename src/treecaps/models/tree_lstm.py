@@ -71,7 +71,8 @@ class TreeLSTM(Network):
 
     def _climb(self, vectors: Tensor, subtrees: SubtreeTensors[Tensor]) -> Tensor:
         size = self.config.hidden
-        shown = self.inputs(vectors)  # once for each symbol
+        # Once for each symbol. By autocast it is of another type than what it is added to.
+        shown = self.inputs(vectors).to(vectors.dtype)
         hidden = cells = vectors.new_zeros(0, size)
         for first, end, child, parent in subtrees.levels:
             own = shown[subtrees.symbol[first:end]]

@@ -1,7 +1,8 @@
 """A batch shared by several processes: each runs the network on its part, all see what comes out.
 
 So a loss is computed of the whole batch, whatever it is a mean of and whichever programs it
-compares, and a task need not know that there are several processes.
+compares, and a task need not know that there are several processes. Nor need it know in which
+precision the network computes: what comes out is float32.
 """
 
 import inspect
@@ -44,10 +45,11 @@ class DataParallel:
     Args:
         model: The model.
         processes: The processes.
+        bf16: Whether it multiplies matrices in bfloat16 while it learns.
     """
 
-    def __init__(self, model: Model, processes: Processes) -> None:
-        self._model, self._processes = model, processes
+    def __init__(self, model: Model, processes: Processes, *, bf16: bool = False) -> None:
+        self._model, self._processes, self._bf16 = model, processes, bf16
 
     @property  # type: ignore[misc]
     def __class__(self) -> type[Model]:  # type: ignore[override]
@@ -69,17 +71,29 @@ class DataParallel:
             if not (arguments and isinstance(arguments[0], Part)):
                 return method(*arguments, **options)
             part, *others = arguments
-            with self._shared_draws():
+            with self._shared_draws(), self._autocast():
                 found = method(part.batch, *others, **options)
-            cut = [one[:0] if part.spare else one for one in _tensors_of(found)]
-            return _with_tensors(found, self._processes.gather(cut))
+            tensors = [
+                one.float() if one.dtype == torch.bfloat16 else one for one in _tensors_of(found)
+            ]
+            if self._processes.size > 1:
+                cut = [one[:0] if part.spare else one for one in tensors]
+                tensors = self._processes.gather(cut)
+            return _with_tensors(found, tensors)
 
         return call
+
+    def _autocast(self) -> torch.autocast:
+        """Let PyTorch choose what it computes in bfloat16; weights stay float32."""
+        device = next(self._model.parameters()).device.type
+        return torch.autocast(device, torch.bfloat16, enabled=self._bf16 and self._model.training)
 
     @contextmanager
     def _shared_draws(self) -> Iterator[None]:
         """Let dropout draw for the whole batch."""
-        layers = [layer for layer in self._model.modules() if isinstance(layer, Dropout)]
+        layers = []
+        if self._processes.size > 1:
+            layers = [layer for layer in self._model.modules() if isinstance(layer, Dropout)]
         for layer in layers:
             layer.place = lambda rows: self._processes.place_rows([rows])[0]
         try:

@@ -136,8 +136,9 @@ class Trainer:
                 raise UsageError(f"the network is too large: {reason}") from None
         self.shared: Any = self.model
         """The model as a task sees it: it takes what ``_share`` returns."""
-        if processes.size > 1:
-            self.shared = DataParallel(self.model, processes)
+        bf16 = self.config.precision == "bf16"
+        if processes.size > 1 or bf16:
+            self.shared = DataParallel(self.model, processes, bf16=bf16)
         self.epochs = 1 if self.model.CLOSED_FORM else self.schedule.epochs
         if isinstance(self.model, Network):
             self.model.vectors.requires_grad_(not self.config.freeze_vectors)
