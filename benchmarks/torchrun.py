@@ -2,9 +2,11 @@
 
     python benchmarks/torchrun.py python-algorithms/train.jsonl.gz --json
 
-First both learn for one epoch, and what came out is compared. Then they learn in turns, for the
-speed of their last epochs. At last a process is killed in the midst of a training, and one process
-goes on with it, to the end of one that nobody killed.
+First both learn for one epoch, in float64 and in float32, and what came out is compared. In float32
+routing may begin with another capsule of nearly the same length, which changes what follows; so one
+process is also compared with one whose weights begin a rounding error away. Then they learn in
+turns, for the speed of their last epochs. At last a process is killed in the midst of a training,
+and one process goes on with it.
 """
 
 import argparse
@@ -20,43 +22,48 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import torch
 from origin import origin
 from safetensors.numpy import load_file
 
+import treecaps
+from treecaps.training.presets import apply_settings, get_preset
+from treecaps.training.trainer import Trainer
+
 TIMES = {"seconds", "programs_per_second"}
+LEARN = ("float32", "float64", "nudged")
+STEPS = "steps.json"
+CLOSE = 1e-4
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("data", type=Path)
-    parser.add_argument("--task", default="classification")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=2, help="how often speeds are measured")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--learn", choices=LEARN, help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    result: dict[str, Any] = {"data": options.data.name, "task": options.task}
+    if options.learn:
+        learn(options.data, options.out, options.learn)
+        return
+    result: dict[str, Any] = {"data": f"{options.data.parent.name}/{options.data.name}"}
     with tempfile.TemporaryDirectory() as home:
-        words = [str(options.data), "--task", options.task]
-        several, folder = options.processes, Path(home)
-        train(1, folder / "one", 1, *words)
-        train(several, folder / "several", 1, *words)
-        result["first_epoch"] = compare(folder / "one", folder / "several")
+        data, several, folder = options.data, options.processes, Path(home)
+        result["first_epoch"] = first_epochs(data, several, folder)
         speeds: dict[int, list[dict[str, float]]] = {1: [], several: []}
         for number in range(options.rounds):
             for processes, found in speeds.items():
                 place = folder / f"{processes}-{number}"
-                train(processes, place, options.epochs, *words)
+                train(processes, data, place, options.epochs)
                 found.append(speed(place))
-        result["speeds"] = [
-            {
-                "processes": processes,
-                **{name: median(one[name] for one in found) for name in found[0]},
-            }
+        result["speeds"] = {
+            processes: {name: median(one[name] for one in found) for name in found[0]}
             for processes, found in speeds.items()
-        ]
-        result["kill_and_resume"] = kill(several, folder / "killed", options.epochs, words)
-        result["kill_and_resume"] |= compare(folder / f"{several}-0", folder / "killed")
+        }
+        result["kill_and_resume"] = kill(several, data, folder / "killed", options.epochs)
     result |= {
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[1], 1),
@@ -65,12 +72,52 @@ def main() -> None:
     print(json.dumps(result, indent=1) if options.json else result)
 
 
-def start(processes: int, folder: Path, epochs: int, *words: str) -> "subprocess.Popen[str]":
-    """Start a training; all that its processes say is the standard output."""
+def first_epochs(data: Path, processes: int, folder: Path) -> dict[str, Any]:
+    """Return how far several processes, and one that begins a little beside, are from one."""
+    found = {}
+    for name, (count, how, against) in {
+        "several_float64": (processes, "float64", "float64"),
+        "several_float32": (processes, "float32", "float32"),
+        "one_nudged_float32": (1, "nudged", "float32"),
+    }.items():
+        places = folder / f"alone-{against}", folder / name
+        if not places[0].exists():
+            run(1, places[0], __file__, str(data), "--learn", against, "--out", str(places[0]))
+        run(count, places[1], __file__, str(data), "--learn", how, "--out", str(places[1]))
+        found[name] = compare(*places)
+    return found
+
+
+def learn(data: Path, folder: Path, how: str) -> None:
+    """Learn for one epoch; one of several processes does its part."""
+    if how == "float64":
+        torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
+    steps: list[float] = []
+    preset = apply_settings(get_preset("default"), ["epochs=1"])
+    corpus = treecaps.Corpus.build(data)
+    begin = Trainer.begin
+
+    def begin_beside(trainer: Trainer) -> None:
+        begin(trainer)
+        with torch.no_grad():
+            for weight in trainer.model.parameters():
+                weight.mul_(1 + torch.finfo(weight.dtype).eps)
+
+    if how == "nudged":
+        Trainer.begin = begin_beside  # type: ignore[method-assign]
+    model = treecaps.train(
+        corpus, preset=preset, folder=folder, on_step=lambda step: steps.append(step.loss)
+    )
+    if model.folder:
+        (folder / STEPS).write_text(json.dumps(steps))
+
+
+def start(processes: int, *words: str) -> "subprocess.Popen[str]":
+    """Start processes; all that they say is the standard output."""
     launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    command = [sys.executable, *(launch if processes > 1 else []), "-m", "treecaps", "train"]
     return subprocess.Popen(
-        [*command, *words, "--out", str(folder), "--epochs", str(epochs)],
+        [sys.executable, *(launch if processes > 1 else []), *words],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -78,15 +125,26 @@ def start(processes: int, folder: Path, epochs: int, *words: str) -> "subprocess
     )
 
 
-def train(processes: int, folder: Path, epochs: int, *words: str) -> None:
-    said, _ = (running := start(processes, folder, epochs, *words)).communicate()
+def run(processes: int, folder: Path, *words: str) -> None:
+    """Train until there is a model."""
+    said, _ = (running := start(processes, *words)).communicate()
     if not (folder / "config.json").exists():
         sys.exit(f"{running.args} failed:\n{said}")
 
 
-def kill(processes: int, folder: Path, epochs: int, words: list[str]) -> dict[str, float]:
+def command(data: Path, folder: Path, epochs: int, *others: str) -> list[str]:
+    """Return the words of a training on the command line."""
+    words = ["-m", "treecaps", "train", str(data), "--out", str(folder)]
+    return [*words, "--epochs", str(epochs), *others]
+
+
+def train(processes: int, data: Path, folder: Path, epochs: int, *others: str) -> None:
+    run(processes, folder, *command(data, folder, epochs, *others))
+
+
+def kill(processes: int, data: Path, folder: Path, epochs: int) -> dict[str, float]:
     """Kill the last process in the second epoch, and go on with one."""
-    running = start(processes, folder, epochs, *words)
+    running = start(processes, *command(data, folder, epochs))
     assert running.stdout
     for line in running.stdout:
         if line.startswith("epoch 1/"):
@@ -99,8 +157,8 @@ def kill(processes: int, folder: Path, epochs: int, words: list[str]) -> dict[st
     begun = time.monotonic()
     running.communicate()
     seconds = time.monotonic() - begun
-    train(1, folder, epochs, *words, "--resume")
-    return {"seconds_until_all_ended": seconds}
+    train(1, data, folder, epochs, "--resume")
+    return {"seconds_until_all_ended": seconds, "epochs_in_all": len(history(folder))}
 
 
 def history(folder: Path) -> list[dict[str, Any]]:
@@ -117,17 +175,23 @@ def speed(folder: Path) -> dict[str, float]:
     }
 
 
-def compare(one: Path, other: Path) -> dict[str, float]:
-    """Return how far metrics and weights are apart at most."""
-    metrics = [
-        abs(first[name] - second[name])
-        for first, second in zip(history(one), history(other), strict=True)
-        for name in first.keys() - TIMES
-        if first[name] is not None
-    ]
-    arrays, others = (load_file(folder / "model.safetensors") for folder in (one, other))
-    weights = [float(np.abs(arrays[name] - others[name]).max(initial=0)) for name in arrays]
-    return {"largest_difference_of_metrics": max(metrics), "of_weights": max(weights)}
+def compare(one: Path, other: Path) -> dict[str, float | int]:
+    """Return how far losses, metrics and weights are apart at most, and from which step on."""
+    losses, others = (json.loads((folder / STEPS).read_text()) for folder in (one, other))
+    apart = [abs(first - second) for first, second in zip(losses, others, strict=True)]
+    (epoch,), (same,) = history(one), history(other)
+    metrics = [abs(epoch[name] - same[name]) for name in epoch.keys() - TIMES if epoch[name]]
+    arrays, found = (load_file(folder / "model.safetensors") for folder in (one, other))
+    weights = [float(np.abs(arrays[name] - found[name]).max(initial=0)) for name in arrays]
+    return {
+        "steps": len(apart),
+        "steps_within_1e-4": next(
+            (step for step, value in enumerate(apart) if value > CLOSE), len(apart)
+        ),
+        "largest_difference_of_losses": max(apart),
+        "of_metrics": max(metrics),
+        "of_weights": max(weights),
+    }
 
 
 if __name__ == "__main__":

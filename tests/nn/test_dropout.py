@@ -61,7 +61,6 @@ def test_the_share_of_tokens_that_stay() -> None:
     token = torch.randint(400, (15000,), generator=torch.Generator().manual_seed(0))
     draws = torch.stack([draw_tokens(kind, offsets, token, 0.15) for _ in range(20)]).float()
     assert abs(draws.mean() - 0.85) < 0.005
-    assert (
-        abs(draws.mean(0).std() - (0.85 * 0.15 / 20) ** 0.5) < 0.005
-    )  # other tokens in every step
+    # Other tokens go in every step.
+    assert abs(draws.mean(0).std() - (0.85 * 0.15 / 20) ** 0.5) < 0.005
     assert abs(np.corrcoef(draws[:, 0::3].flatten(), draws[:, 1::3].flatten())[0, 1]) < 0.02

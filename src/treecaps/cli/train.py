@@ -224,6 +224,7 @@ def command(
     from treecaps.training.source import refuse_background
     from treecaps.training.train import Interrupted
 
+    # This function is long because it has an argument for each option.
     short = {"nodes": nodes, "epochs": epochs, "precision": precision}
     settings += tuple(f"{name}={value}" for name, value in short.items() if value is not None)
     places = {"data": data, "val": val, "background": background, "val_background": val_background}
@@ -250,8 +251,6 @@ def command(
                 return 130
             note(f"treecaps: interrupted; {out} holds the best until then, --resume goes on")
             trained, status = interrupted.model, 130
-        if not processes.is_first:
-            return status
         if as_json:
             say_json({"model": str(out), **trained.card})
         else:

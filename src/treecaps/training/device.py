@@ -48,7 +48,8 @@ def _own_device(device: torch.device, processes: Processes) -> torch.device:
     gpus = torch.cuda.device_count()
     if 0 < gpus < processes.local_size:
         raise UsageError(
-            f"{processes.local_size} processes need as many GPUs, and this machine has {gpus}:"
-            f" torchrun --nproc-per-node {gpus}"
+            f"{processes.local_size} processes need a GPU each, and this machine has {gpus}:"
+            " start fewer, or choose 'cpu'",
+            arguments=("device=cpu",),
         )
     return torch.device("cuda", processes.local_rank)
