@@ -28,6 +28,7 @@ from safetensors.numpy import load_file
 
 import treecaps
 from treecaps.training.presets import apply_settings, get_preset
+from treecaps.training.train import train as without_report
 from treecaps.training.trainer import Trainer
 
 TIMES = {"seconds", "programs_per_second"}
@@ -105,8 +106,8 @@ def learn(data: Path, folder: Path, how: str) -> None:
                 weight.mul_(1 + torch.finfo(weight.dtype).eps)
 
     if how == "nudged":
-        Trainer.begin = begin_beside  # type: ignore[method-assign]
-    model = treecaps.train(
+        Trainer.begin = begin_beside  # type: ignore[assignment,method-assign]
+    model = without_report(
         corpus, preset=preset, folder=folder, on_step=lambda step: steps.append(step.loss)
     )
     if model.folder:
@@ -128,8 +129,8 @@ def start(processes: int, *words: str) -> "subprocess.Popen[str]":
 def run(processes: int, folder: Path, *words: str) -> None:
     """Train until there is a model."""
     said, _ = (running := start(processes, *words)).communicate()
-    if not (folder / "config.json").exists():
-        sys.exit(f"{running.args} failed:\n{said}")
+    if running.returncode or not (folder / "config.json").exists():
+        sys.exit(f"{words} failed with {running.returncode}:\n{said}")
 
 
 def command(data: Path, folder: Path, epochs: int, *others: str) -> list[str]:

@@ -23,7 +23,7 @@ def test_rows_are_dropped_as_one_process_does() -> None:
     torch.manual_seed(3)
     assert torch.equal(torch.nn.Dropout(0.4)(values), alone)
     for begin, end in ((0, 4), (4, 11)):
-        layer.place = lambda rows, begin=begin: (begin, 11)  # type: ignore[misc]
+        layer.place = lambda rows, begin=begin: (begin, 11)
         torch.manual_seed(3)
         assert torch.equal(layer(values[begin:end]), alone[begin:end])
         assert torch.equal(layer.eval()(values[begin:end]), values[begin:end])
