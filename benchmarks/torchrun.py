@@ -4,7 +4,8 @@
 
 First both learn for one epoch, in float64 and in float32, and what came out is compared. In float32
 routing may begin with another capsule of nearly the same length, which changes what follows; so one
-process is also compared with one whose weights begin a rounding error away. Then they learn in
+process is also compared with one whose weights begin a rounding error away. The processor time of
+the first process tells on a busy machine too how much of the work it has left. Then they learn in
 turns, for the speed of their last epochs. At last a process is killed in the midst of a training,
 and one process goes on with it.
 """
@@ -94,7 +95,7 @@ def learn(data: Path, folder: Path, how: str) -> None:
     if how == "float64":
         torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
-    steps: list[float] = []
+    steps: list[tuple[float, float]] = []
     preset = apply_settings(get_preset("default"), ["epochs=1"])
     corpus = treecaps.Corpus.build(data)
     begin = Trainer.begin
@@ -108,7 +109,10 @@ def learn(data: Path, folder: Path, how: str) -> None:
     if how == "nudged":
         Trainer.begin = begin_beside  # type: ignore[assignment,method-assign]
     model = without_report(
-        corpus, preset=preset, folder=folder, on_step=lambda step: steps.append(step.loss)
+        corpus,
+        preset=preset,
+        folder=folder,
+        on_step=lambda step: steps.append((step.loss, time.process_time())),
     )
     if model.folder:
         (folder / STEPS).write_text(json.dumps(steps))
@@ -179,13 +183,15 @@ def speed(folder: Path) -> dict[str, float]:
 def compare(one: Path, other: Path) -> dict[str, float | int]:
     """Return how far losses, metrics and weights are apart at most, and from which step on."""
     losses, others = (json.loads((folder / STEPS).read_text()) for folder in (one, other))
-    apart = [abs(first - second) for first, second in zip(losses, others, strict=True)]
+    apart = [abs(first[0] - second[0]) for first, second in zip(losses, others, strict=True)]
     (epoch,), (same,) = history(one), history(other)
     metrics = [abs(epoch[name] - same[name]) for name in epoch.keys() - TIMES if epoch[name]]
     arrays, found = (load_file(folder / "model.safetensors") for folder in (one, other))
     weights = [float(np.abs(arrays[name] - found[name]).max(initial=0)) for name in arrays]
     return {
         "steps": len(apart),
+        "processor_seconds_of_the_second_half": others[-1][1] - others[len(others) // 2][1],
+        "of_one": losses[-1][1] - losses[len(losses) // 2][1],
         "steps_within_1e-4": next(
             (step for step, value in enumerate(apart) if value > CLOSE), len(apart)
         ),
