@@ -41,6 +41,7 @@ CLOSE = 1e-4
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("data", type=Path)
+    parser.add_argument("--task", default="classification")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=2, help="how often speeds are measured")
@@ -49,11 +50,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.learn:
-        learn(options.data, options.out, options.learn)
+        learn(options.data, options.task, options.out, options.learn)
         return
-    result: dict[str, Any] = {"data": f"{options.data.parent.name}/{options.data.name}"}
+    result: dict[str, Any] = {
+        "data": f"{options.data.parent.name}/{options.data.name}",
+        "task": options.task,
+    }
     with tempfile.TemporaryDirectory() as home:
-        data, several, folder = options.data, options.processes, Path(home)
+        data, several, folder = [str(options.data)], options.processes, Path(home)
+        data += ["--task", options.task]
         result["first_epoch"] = first_epochs(data, several, folder)
         speeds: dict[int, list[dict[str, float]]] = {1: [], several: []}
         for number in range(options.rounds):
@@ -74,7 +79,7 @@ def main() -> None:
     print(json.dumps(result, indent=1) if options.json else result)
 
 
-def first_epochs(data: Path, processes: int, folder: Path) -> dict[str, Any]:
+def first_epochs(data: list[str], processes: int, folder: Path) -> dict[str, Any]:
     """Return how far several processes, and one that begins a little beside, are from one."""
     found = {}
     for name, (count, how, against) in {
@@ -84,19 +89,19 @@ def first_epochs(data: Path, processes: int, folder: Path) -> dict[str, Any]:
     }.items():
         places = folder / f"alone-{against}", folder / name
         if not places[0].exists():
-            run(1, places[0], __file__, str(data), "--learn", against, "--out", str(places[0]))
-        run(count, places[1], __file__, str(data), "--learn", how, "--out", str(places[1]))
+            run(1, places[0], __file__, *data, "--learn", against, "--out", str(places[0]))
+        run(count, places[1], __file__, *data, "--learn", how, "--out", str(places[1]))
         found[name] = compare(*places)
     return found
 
 
-def learn(data: Path, folder: Path, how: str) -> None:
+def learn(data: Path, task: str, folder: Path, how: str) -> None:
     """Learn for one epoch; one of several processes does its part."""
     if how == "float64":
         torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
     steps: list[tuple[float, float]] = []
-    preset = apply_settings(get_preset("default"), ["epochs=1"])
+    preset = apply_settings(get_preset("default", task=task), ["epochs=1"])
     corpus = treecaps.Corpus.build(data)
     begin = Trainer.begin
 
@@ -137,17 +142,17 @@ def run(processes: int, folder: Path, *words: str) -> None:
         sys.exit(f"{words} failed with {running.returncode}:\n{said}")
 
 
-def command(data: Path, folder: Path, epochs: int, *others: str) -> list[str]:
+def command(data: list[str], folder: Path, epochs: int, *others: str) -> list[str]:
     """Return the words of a training on the command line."""
-    words = ["-m", "treecaps", "train", str(data), "--out", str(folder)]
+    words = ["-m", "treecaps", "train", *data, "--out", str(folder)]
     return [*words, "--epochs", str(epochs), *others]
 
 
-def train(processes: int, data: Path, folder: Path, epochs: int, *others: str) -> None:
+def train(processes: int, data: list[str], folder: Path, epochs: int, *others: str) -> None:
     run(processes, folder, *command(data, folder, epochs, *others))
 
 
-def kill(processes: int, data: Path, folder: Path, epochs: int) -> dict[str, float]:
+def kill(processes: int, data: list[str], folder: Path, epochs: int) -> dict[str, float]:
     """Kill the last process in the second epoch, and go on with one."""
     running = start(processes, *command(data, folder, epochs))
     assert running.stdout
