@@ -64,6 +64,10 @@ class TrainingError(TreeCapsError):
     """Training that cannot go on."""
 
 
+class ProcessError(TreeCapsError):
+    """A training by several processes that lost one of them."""
+
+
 class MissingExtraError(TreeCapsError):
     """A part of treecaps whose optional packages are not installed."""
 

@@ -101,18 +101,18 @@ def test_programs_are_selected_and_features_left_out(feature: Feature) -> None:
         )
         np.testing.assert_array_equal(some.feature[ours], bags.feature[theirs])
         np.testing.assert_array_equal(some.count[ours], bags.count[theirs])
-    dropout = InputDropout(np.random.default_rng(0), windows=0.4)
-    stays = np.random.default_rng(0).random(len(some.feature)) >= 0.4
+    dropout = InputDropout(np.array([2, 3, 5]), windows=0.4)
+    stays = dropout.keep_features(some.sizes)
+    assert stays is not None
     fewer = bags.select(programs, dropout)
     np.testing.assert_array_equal(fewer.feature, some.feature[stays])
     np.testing.assert_array_equal(fewer.count, some.count[stays])
     sizes = [stays[begin:end].sum() for begin, end in pairwise(some.offsets.tolist())]
     np.testing.assert_array_equal(np.diff(fewer.offsets), sizes)
     keep = np.array([True, False, True])
-    again = InputDropout(np.random.default_rng(0), windows=0.4)
     for one, all_of_it in (
         (bags.select(programs, None, keep), some),
-        (bags.select(programs, again, keep), fewer),
+        (bags.select(programs, dropout, keep), fewer),
     ):
         assert len(one.offsets) == 4
         assert one.offsets[1] == one.offsets[2] == all_of_it.offsets[1]

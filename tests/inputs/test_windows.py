@@ -114,8 +114,11 @@ def contents(inputs: Windows) -> list[Any]:
 @given(st.lists(random_trees(), min_size=2, max_size=4), DEPTHS, st.integers(0, 99))
 def test_windows_can_be_left_out(trees: list[Tree], depths: tuple[int, ...], seed: int) -> None:
     inputs = Windows.from_trees(trees, Vocabulary.of(trees), depths)
-    left = np.random.default_rng(seed).random(len(inputs.window)) < 0.6
-    dropout = InputDropout(np.random.default_rng(seed), windows=0.6)
+    numbers = np.random.default_rng(seed).integers(2**63, size=len(trees))
+    dropout = InputDropout(numbers, windows=0.6)
+    kept = dropout.keep_windows(inputs.sizes)
+    assert kept is not None
+    left = ~kept
     found = inputs.select(range(len(trees)), dropout)
     for program, (whole, rest) in enumerate(zip(contents(inputs), contents(found), strict=True)):
         gone = left[inputs.offsets[program] : inputs.offsets[program + 1]].tolist()

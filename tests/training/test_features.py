@@ -70,8 +70,8 @@ def test_what_is_on_disk_is_what_would_be_in_memory(
         assert_equal(kept.inputs.select(every), held.inputs.select(every))
         rows = every[::-3]
         assert_equal(
-            kept.inputs.select(rows, InputDropout(np.random.default_rng(0), 0.4, 0.2)),
-            held.inputs.select(rows, InputDropout(np.random.default_rng(0), 0.4, 0.2)),
+            kept.inputs.select(rows, InputDropout(rows, 0.4, 0.2)),
+            held.inputs.select(rows, InputDropout(rows, 0.4, 0.2)),
         )
         one = np.sort(np.concatenate(list(kept.inputs.features())))
         assert np.array_equal(one, np.sort(np.concatenate(list(held.inputs.features()))))

@@ -22,6 +22,7 @@ from treecaps.cli.output import (
     say_json,
     say_table,
 )
+from treecaps.cli.processes import one_speaks
 from treecaps.errors import UsageError
 
 if TYPE_CHECKING:
@@ -173,7 +174,14 @@ class _Command(click.Command):
     "--device",
     default="cpu",
     show_default=True,
-    help="Where to train, as PyTorch names devices: cpu, cuda, cuda:1, mps.",
+    help="Where to train, as PyTorch names devices: cpu, cuda, cuda:1, mps; or auto: a GPU if there"
+    " is one. Under torchrun, each process takes its own.",
+)
+@click.option(
+    "--precision",
+    type=click.Choice(("fp32", "bf16")),
+    help="What matrices are multiplied in: float32, or bfloat16 where the processor has it. Short"
+    " for --set precision=...",
 )
 @cache_option
 @json_option
@@ -196,6 +204,7 @@ def command(
     overwrite: bool,
     threads: int,
     device: str,
+    precision: str | None,
     as_json: bool,
     **parsing: Any,
 ) -> int:
@@ -203,40 +212,50 @@ def command(
 
     DATA is a folder with one sub-folder per class, a JSON Lines file (.jsonl, .jsonl.gz) with
     code and label (for bugs: lines and fixed), or a Parquet file with those columns.
+
+    Several processes or computers train one model together:
+    torchrun --nproc-per-node 4 -m treecaps train ...
     """
     from treecaps.models.engine import set_num_threads
     from treecaps.nn.memory import tune_malloc
     from treecaps.training import folder
+    from treecaps.training.device import check_device
+    from treecaps.training.processes import join
     from treecaps.training.source import refuse_background
     from treecaps.training.train import Interrupted
-    from treecaps.training.trainer import check_device
 
-    # Complain now, not after minutes.
-    check_device(device)
-    for name, value in (("nodes", nodes), ("epochs", epochs)):
-        settings = settings if value is None else (*settings, f"{name}={value}")
-    chosen, first = _choose_preset(preset, model, task, init_from, settings)
-    refuse_background(chosen, background, val_background)
-    folder.check(out, resume=resume, overwrite=overwrite)
+    # This function is long because it has an argument for each option.
+    short = {"nodes": nodes, "epochs": epochs, "precision": precision}
+    settings += tuple(f"{name}={value}" for name, value in short.items() if value is not None)
     places = {"data": data, "val": val, "background": background, "val_background": val_background}
-    corpora = _build_corpora(places, {**parsing, "bugs": chosen.task.data == "bugs"})
-    set_num_threads(threads)
-    tune_malloc()
-    options = {"init_from": first, "seed": seed, "resume": resume, "overwrite": overwrite}
-    try:
-        trained = _train(corpora, chosen, ensemble, folder=out, device=device, **options)
-        status = 1 if any(corpus.failures for corpus in corpora.values()) else 0
-    except Interrupted as interrupted:
-        if interrupted.model is None:
-            note("treecaps: interrupted before anything was learned")
-            return 130
-        note(f"treecaps: interrupted; {out} holds the best until then, --resume goes on")
-        trained, status = interrupted.model, 130
-    if as_json:
-        say_json({"model": str(out), **trained.card})
-    else:
-        _print(trained, chosen.task, out)
-    return status
+    options = {"seed": seed, "resume": resume, "overwrite": overwrite, "device": device}
+    with join() as processes, one_speaks(processes):
+        # Complain now, not after minutes.
+        check_device(device, processes)
+        chosen, first = _choose_preset(preset, model, task, init_from, settings)
+        refuse_background(chosen, background, val_background)
+        if processes.is_first:
+            folder.check(out, resume=resume, overwrite=overwrite)
+        with processes.in_turn():
+            corpora = _build_corpora(places, {**parsing, "bugs": chosen.task.data == "bugs"})
+        set_num_threads(threads)
+        tune_malloc()
+        try:
+            trained = _train(corpora, chosen, ensemble, folder=out, init_from=first, **options)
+            # To torchrun, every status but 0 means that a process failed.
+            failed = processes.size == 1 and any(corpus.failures for corpus in corpora.values())
+            status = 1 if failed else 0
+        except Interrupted as interrupted:
+            if interrupted.model is None:
+                note("treecaps: interrupted before anything was learned")
+                return 130
+            note(f"treecaps: interrupted; {out} holds the best until then, --resume goes on")
+            trained, status = interrupted.model, 130
+        if as_json:
+            say_json({"model": str(out), **trained.card})
+        else:
+            _print(trained, chosen.task, out)
+        return status
 
 
 def _build_corpora(places: dict[str, Path | None], parsing: dict[str, Any]) -> "dict[str, Corpus]":

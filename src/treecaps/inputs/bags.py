@@ -83,7 +83,7 @@ class Bags:
             keep: ``[B]``, which of the programs keep their features; all by default.
         """
         offsets, rows = select_runs(self.offsets, np.asarray(programs, np.int64))
-        kept = dropout.keep_rows(len(rows)) if dropout else None
+        kept = dropout.keep_features(np.diff(offsets)) if dropout else None
         if keep is not None:
             there = np.repeat(keep, np.diff(offsets))
             kept = there if kept is None else kept & there

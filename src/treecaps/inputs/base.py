@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from treecaps.inputs.distinct import Longs
+from treecaps.inputs.distinct import Longs, mix
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -22,23 +22,45 @@ Programs = Sequence[int] | Longs
 class InputDropout:
     """Leaves out a random part of what a network reads, while it learns.
 
+    What a program loses depends on its number alone, not on the programs beside it. So it is the
+    same whichever of several processes reads the program.
+
     Args:
-        rng: The random generator.
+        numbers: ``[B]``, a random number for each of the programs that are selected.
         windows: Share of the windows of a program, and of its token features, that are left out.
         tokens: Share of the programs that lose all token features.
     """
 
-    rng: np.random.Generator
+    numbers: Longs
     windows: float = 0.0
     tokens: float = 0.0
 
-    def keep_rows(self, count: int) -> Bools | None:
-        """Draw which of so many windows or features stay; ``None`` if all do."""
-        return self.rng.random(count) >= self.windows if self.windows else None
+    def keep_windows(self, sizes: Longs) -> Bools | None:
+        """Draw which windows stay of programs that have so many each; ``None`` if all do."""
+        return self._keep_rows(sizes, 0)
 
-    def keep_tokens(self, programs: int) -> Bools | None:
-        """Draw which of so many programs keep their token features; ``None`` if all do."""
-        return self.rng.random(programs) >= self.tokens if self.tokens else None
+    def keep_features(self, sizes: Longs) -> Bools | None:
+        """Draw which token features stay of programs that have so many each, likewise."""
+        return self._keep_rows(sizes, 1)
+
+    def keep_tokens(self) -> Bools | None:
+        """Draw which programs keep their token features at all; ``None`` if all do."""
+        return _draw(2, self.numbers) >= self.tokens if self.tokens else None
+
+    def _keep_rows(self, sizes: Longs, what: int) -> Bools | None:
+        if not self.windows:
+            return None
+        place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return _draw(3 * place + what, np.repeat(self.numbers, sizes)) >= self.windows
+
+
+def _draw(place: int | Longs, number: Longs) -> NDArray[np.floating[Any]]:
+    """Return a random number from 0 to 1 for each place of a program with a number."""
+    places = np.broadcast_to(np.asarray(place, np.int64), number.shape)
+    drawn: NDArray[np.floating[Any]] = (
+        mix(places, number).view(np.uint64) >> np.uint64(11)
+    ) * 2.0**-53
+    return drawn
 
 
 class Input(Protocol):

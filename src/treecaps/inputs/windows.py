@@ -167,7 +167,7 @@ class Windows:
                 Without layers, nothing goes.
         """
         offsets, rows = select_runs(self.offsets, np.asarray(programs, np.int64))
-        kept = dropout.keep_rows(len(rows)) if dropout and self.layers else None
+        kept = dropout.keep_windows(np.diff(offsets)) if dropout and self.layers else None
         if kept is not None:
             empty = np.add.reduceat(kept, offsets[:-1], dtype=np.int64) == 0
             kept[offsets[:-1][empty]] = True

@@ -99,7 +99,7 @@ class WindowsAndBags:
             programs: Which.
             dropout: Leaves out windows and features, and of some programs all features.
         """
-        keep = dropout.keep_tokens(len(programs)) if dropout and self.bags else None
+        keep = dropout.keep_tokens() if dropout and self.bags else None
         windows = self.windows.select(programs, dropout)
         bags = self.bags.select(programs, dropout, keep) if self.bags else None
         return WindowsAndBags(windows, bags)

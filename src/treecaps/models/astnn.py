@@ -13,6 +13,7 @@ from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, Network
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
+from treecaps.nn.dropout import Dropout
 from treecaps.syntax.tree import Tree
 
 
@@ -56,7 +57,7 @@ class ASTNN(Network):
         super().__init__(config, kinds, classes, tokens)
         self.encode = nn.Linear(config.vector_size, config.encoded)
         self.sequence = nn.GRU(config.encoded, config.hidden, batch_first=True, bidirectional=True)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(2 * config.hidden, classes)
 
     def forward(self, subtrees: SubtreeTensors[Tensor]) -> Logits:
@@ -74,7 +75,8 @@ class ASTNN(Network):
 
     def _encode(self, vectors: Tensor, subtrees: SubtreeTensors[Tensor]) -> Tensor:
         """Return the largest values ``[D, size]`` over the nodes of each subtree."""
-        shown = self.encode(vectors)  # once for each symbol
+        # Once for each symbol. By autocast it is of another type than what it is added to.
+        shown = self.encode(vectors).to(vectors.dtype)
         states = largest = vectors.new_zeros(0, shown.shape[1])
         for first, end, child, parent in subtrees.levels:
             state = shown[subtrees.symbol[first:end]]

@@ -13,6 +13,7 @@ from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, Network
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
+from treecaps.nn.dropout import Dropout
 from treecaps.syntax.edges import EDGES
 from treecaps.syntax.tree import Tree
 
@@ -104,7 +105,7 @@ class DependencyTower(nn.Module):
         sizes = (config.vector_size, *config.convolutions)
         self.convolutions = nn.ModuleList(DependencyConvolution(*pair) for pair in pairwise(sizes))
         self.hidden = nn.Linear(sizes[-1], config.hidden)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, vectors: Tensor, graphs: GraphTensors[Tensor], programs: int) -> Tensor:
         """Convolve, take maxima, and look at them once more."""

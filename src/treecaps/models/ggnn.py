@@ -14,6 +14,7 @@ from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, Network
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
+from treecaps.nn.dropout import Dropout
 from treecaps.nn.node_readout import NodeOutput, NodeReadout
 from treecaps.syntax.edges import EDGES
 from treecaps.syntax.tree import Tree
@@ -75,7 +76,7 @@ class GGNN(Network):
         nn.init.uniform_(self.edges, -1 / math.sqrt(size), 1 / math.sqrt(size))
         self.cell = nn.GRUCell(size, size)
         self.attend = nn.Linear(2 * size, 2 * size)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.output = nn.Identity() if config.readout else nn.Linear(size, classes)
         self.readout: NodeReadout | None = None
         if config.readout:

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -16,6 +15,7 @@ from treecaps.inputs.packing import Packing
 from treecaps.inputs.symbols import SymbolTensors
 from treecaps.models.config import ModelConfig, NetworkConfig
 from treecaps.nn.cross_entropy import cross_entropy
+from treecaps.nn.dropout import draw_tokens
 from treecaps.nn.node_readout import NodeOutput
 from treecaps.nn.weights import new_weight
 from treecaps.syntax.tree import Tree
@@ -171,8 +171,8 @@ class Network(Model):
             return vectors
         token = symbols.token
         if self.training and self.config.token_dropout:
-            kept = torch.rand(token.shape, device=token.device) >= self.config.token_dropout
-            token = token * kept
+            dropout = self.config.token_dropout
+            token = token * draw_tokens(symbols.kind, symbols.offsets, token, dropout)
         return vectors + functional.embedding_bag(
             token, self.token_vectors, symbols.offsets[:-1], mode="mean"
         )

@@ -13,6 +13,7 @@ from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, Network
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
+from treecaps.nn.dropout import Dropout
 from treecaps.nn.tree_convolution import TreeConvolution
 from treecaps.syntax.tree import Tree
 
@@ -65,7 +66,7 @@ class TBCNN(Network):
         )
         self.parts = _REGIONS if config.pooling == "three" else 1
         self.hidden = nn.Linear(self.parts * sizes[-1], config.hidden)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.hidden, classes)
 
     def forward(self, batch: WindowTensors[Tensor]) -> Logits:

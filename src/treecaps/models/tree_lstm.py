@@ -12,6 +12,7 @@ from treecaps.models.config import NetworkConfig
 from treecaps.models.network import Logits, Network
 from treecaps.models.options import option
 from treecaps.models.registry import RECOMMENDED_TRAINING, Recommended, register_architecture
+from treecaps.nn.dropout import Dropout
 from treecaps.syntax.tree import Tree
 
 
@@ -57,7 +58,7 @@ class TreeLSTM(Network):
         self.inputs = nn.Linear(config.vector_size, 4 * size)
         self.states = nn.Linear(size, 3 * size, bias=False)
         self.forget = nn.Linear(size, size, bias=False)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(size, classes)
         with torch.no_grad():
             self.inputs.bias[3 * size :] = 1  # remember, to begin with
@@ -70,7 +71,8 @@ class TreeLSTM(Network):
 
     def _climb(self, vectors: Tensor, subtrees: SubtreeTensors[Tensor]) -> Tensor:
         size = self.config.hidden
-        shown = self.inputs(vectors)  # once for each symbol
+        # Once for each symbol. By autocast it is of another type than what it is added to.
+        shown = self.inputs(vectors).to(vectors.dtype)
         hidden = cells = vectors.new_zeros(0, size)
         for first, end, child, parent in subtrees.levels:
             own = shown[subtrees.symbol[first:end]]

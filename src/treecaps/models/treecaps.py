@@ -373,9 +373,11 @@ class TreeCaps(Network):
         """Return the static capsules that primary ones make."""
         if self.config.pooling == "max":
             return dynamic_max_pooling(primary, windows.window, windows.bounds)
-        static: Tensor = self.variable_to_static(
-            primary, windows.window, count, weight, windows.bounds
-        )
+        # Routing adds up thousands of capsules, again and again: never in bfloat16.
+        with torch.autocast(primary.device.type, enabled=False):
+            static: Tensor = self.variable_to_static(
+                primary, windows.window, count, weight, windows.bounds
+            )
         return static
 
     def _with_tokens(

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from treecaps.inputs.graphs import GraphTensors
+from treecaps.nn.dropout import Dropout
 from treecaps.syntax.edges import EDGES
 
 READ_EDGES = ("Child", "NextToken", "LastUse")
@@ -74,7 +75,7 @@ class NodeReadout(nn.Module):
         self.bug = nn.Sequential(nn.Linear(both, size), nn.ReLU(), nn.Linear(size, 1))
         self.none = nn.Sequential(nn.Linear(both, size), nn.ReLU(), nn.Linear(size, 1))
         self.kinds = nn.Linear(size, kinds)
-        self.dropout = nn.Dropout(_DROPOUT)
+        self.dropout = Dropout(_DROPOUT)
 
     def forward(self, x: Tensor, program: Tensor | None, graph: GraphTensors[Tensor]) -> NodeOutput:
         """Score the nodes of a batch of programs."""

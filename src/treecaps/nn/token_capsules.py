@@ -104,7 +104,7 @@ class TokenCapsules(nn.Module):
 
     def capsules(self, vectors: Tensor) -> Tensor:
         """Return the capsules ``[F, D_pvc, C]`` of features with some vectors."""
-        outputs = self.linear(vectors).tanh()
+        outputs = self.linear(vectors).to(vectors.dtype).tanh()  # not so by autocast
         return squash(outputs.view(-1, self.size, self.channels), self.form, dim=1)
 
     def find(

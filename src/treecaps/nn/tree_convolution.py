@@ -187,7 +187,8 @@ class TreeConvolution(nn.Module):
     ) -> Tensor:
         """Convolve every window once."""
         sums = gather_windows(vectors, offsets, member, top, left, right)
-        outputs: Tensor = _Tanh.apply(torch.addmm(self.bias, sums, self.weight))  # type: ignore[no-untyped-call]
+        products = torch.addmm(self.bias, sums, self.weight).to(sums.dtype)  # not so by autocast
+        outputs: Tensor = _Tanh.apply(products)  # type: ignore[no-untyped-call]
         if self.residual:
             outputs = outputs + sums[:, : outputs.shape[1]]
         return outputs.view(len(outputs), self.slices, self.channels)

@@ -179,20 +179,25 @@ def refuse_other(folder: Path, found: Any, run: dict[str, Any]) -> None:
     task = found.get("task")
     if isinstance(task, dict) and task.get("task") in TASKS:
         found = {**found, "task": {**to_json(TASKS[task["task"]]()), **task}}
+    if reason := tell_differences(found, run):
+        raise UsageError(
+            f"cannot resume {folder}: it was started with {reason};"
+            " give the same data and options, or choose another folder",
+            arguments=("folder",),
+        )
+
+
+def tell_differences(found: dict[str, Any], run: dict[str, Any]) -> str:
+    """Return what differs between two trainings, or nothing if they are the same."""
     if found == run:
-        return
+        return ""
     old, new = _flatten(found), _flatten(run)
     differing = [
         f"{name} {show(old.get(name))} instead of {show(value)}"
         for name, value in new.items()
         if name != "data" and old.get(name) != value
     ]
-    reason = ", ".join(differing) or "other data"
-    raise UsageError(
-        f"cannot resume {folder}: it was started with {reason};"
-        " give the same data and options, or choose another folder",
-        arguments=("folder",),
-    )
+    return ", ".join(differing) or "other data"
 
 
 def _flatten(run: dict[str, Any]) -> dict[str, Any]:

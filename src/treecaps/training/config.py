@@ -67,6 +67,9 @@ class TrainingConfig:
         "without other background, learn from features of ordinary code that come with the package"
         " what is of none of the classes",
     )
+    precision: Literal["fp32", "bf16"] = option(
+        "fp32", "what matrices are multiplied in: float32, or bfloat16 where the processor has it"
+    )
     val_share: float = option(
         0.1, "share of each class for validation, where no other data are", ge=0, lt=1
     )

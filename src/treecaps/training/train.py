@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from treecaps._version import __version__
 from treecaps.data.corpus import Corpus
 from treecaps.errors import TrainingError, UsageError
 from treecaps.models.files import to_json_bytes, write_files
@@ -21,12 +22,14 @@ from treecaps.models.trained import ModelLike, TrainedModel, as_model
 from treecaps.syntax.frontends import get_frontend
 from treecaps.syntax.tree import Tree
 from treecaps.text import replace_surrogates
-from treecaps.training.checkpoint import Checkpoint, refuse_other
+from treecaps.training.checkpoint import Checkpoint, refuse_other, tell_differences
+from treecaps.training.device import check_device
 from treecaps.training.facts import Histories, MakeReport, TrainingFacts, read_histories
 from treecaps.training.folder import CHECKPOINT, HISTORY, LOGS, REPORT, check, claim, is_complete
 from treecaps.training.logs import Logs
 from treecaps.training.prepare import Data, Labels, OnPrepare
 from treecaps.training.presets import Preset, fine_tune, fine_tuning_preset, get_preset
+from treecaps.training.processes import Processes, join
 from treecaps.training.source import (
     Source,
     check_background,
@@ -35,7 +38,7 @@ from treecaps.training.source import (
     refuse_background,
     validation_data,
 )
-from treecaps.training.trainer import Trainer, check_device, check_size
+from treecaps.training.trainer import Trainer, check_size
 
 log = logging.getLogger("treecaps")
 
@@ -92,6 +95,9 @@ def train(
 ) -> TrainedModel:
     """Train networks for a task: classification by default.
 
+    Processes that ``torchrun`` started train together: each takes its share of every batch. The
+    first writes, and all return the model.
+
     Args:
         trees: A corpus, or any trees with ``labels``.
         labels: The class of each tree; trees without one are left out.
@@ -113,7 +119,7 @@ def train(
         folder: Where the model is kept; also checkpoints, so that a killed training can go on.
         resume: Go on with the training that was begun in the folder.
         overwrite: Replace the model or training that is in the folder.
-        device: Where to train, as PyTorch names devices: ``cpu``, ``cuda``, ``mps``.
+        device: Where to train, as PyTorch names devices: ``cpu``, ``cuda``, ``mps``; or ``auto``.
         command: What was typed, for the model card.
         report: Makes the page ``report.html`` of the folder; ``treecaps.train`` has one.
         on_prepare: Called before training with what is being done, and the share of it that is.
@@ -133,10 +139,6 @@ def train(
         preset = fine_tuning_preset(pretrained.config, preset, model, task)
     elif not isinstance(preset, Preset):
         preset = get_preset(preset, model or "treecaps", task)
-    home = Path(folder) if folder else None
-    where = check_device(device)
-    if home:
-        check(home, resume=resume, overwrite=overwrite)
     if isinstance(trees, Corpus):
         frontend, comments = trees.about["frontend"], trees.about["comments"]
         labels = trees.labels if labels is None else labels
@@ -154,27 +156,37 @@ def train(
     source = Source(
         trees, labels, others, background, val_background, frontend, comments, pretrained
     )
-    data = source.prepare(preset, seed, on_prepare or (lambda what, share: None))
-    run = _describe_run(preset, data, seed, ensemble, pretrained)
-    checkpoint = Checkpoint(home / CHECKPOINT, run) if home else None
-    check_size(preset, data)
-    training = _Training(
-        preset,
-        data,
-        source,
-        home,
-        checkpoint,
-        _new_card(preset, data, run, frontend, command),
-        report,
-        where,
-    )
-    # What was there before is touched when the data are known to be good, not earlier.
-    with claim(home, resume=resume, overwrite=overwrite) if home else nullcontext():
-        if home and resume and is_complete(home):
-            return training.reopen(home)
-        return training.run(
-            resume, on_step or (lambda progress: None), on_epoch or (lambda *_: None)
+    with join() as processes:
+        where = check_device(device, processes)
+        # Only the first process writes.
+        home = Path(folder) if folder and processes.is_first else None
+        if home:
+            check(home, resume=resume, overwrite=overwrite)
+        with processes.in_turn():
+            data = source.prepare(preset, seed, on_prepare or (lambda what, share: None))
+        run = _describe_run(preset, data, seed, ensemble, pretrained)
+        _check_alike(processes, run)
+        checkpoint = Checkpoint(home / CHECKPOINT, run) if home else None
+        check_size(preset, data, processes)
+        training = _Training(
+            preset,
+            data,
+            source,
+            home,
+            checkpoint,
+            _new_card(preset, data, run, frontend, command),
+            report,
+            where,
+            processes,
         )
+        # What was there before is touched when the data are known to be good, not earlier.
+        with claim(home, resume=resume, overwrite=overwrite) if home else nullcontext():
+            done = processes.gather_values(bool(home and resume and is_complete(home)))[0]
+            if folder and done:
+                return training.reopen(Path(folder))
+            return training.run(
+                resume, on_step or (lambda progress: None), on_epoch or (lambda *_: None)
+            )
 
 
 def _check_seed(seed: Any, ensemble: Any) -> tuple[int, int]:
@@ -189,6 +201,18 @@ def _check_seed(seed: Any, ensemble: Any) -> tuple[int, int]:
             arguments=("seed",),
         )
     return seed, ensemble
+
+
+def _check_alike(processes: Processes, run: dict[str, Any]) -> None:
+    """Complain if a process has other data or options than the first."""
+    about = {"computer": platform.node(), "run": {"treecaps": __version__, **run}}
+    every = processes.gather_values(about)
+    for number, other in enumerate(every):
+        if found := tell_differences(other["run"], every[0]["run"]):
+            raise UsageError(
+                f"process {number}, on {other['computer']}, has {found}: all need the same data,"
+                " options and version of treecaps"
+            )
 
 
 def _describe_run(
@@ -241,6 +265,7 @@ class _Training:
     card: dict[str, Any]
     report: MakeReport | None
     device: torch.device
+    processes: Processes
     trainers: list[Trainer] = field(default_factory=list)
 
     def run(self, resume: bool, on_step: OnStep, on_epoch: OnEpoch) -> TrainedModel:
@@ -256,6 +281,7 @@ class _Training:
         except KeyboardInterrupt:
             raise Interrupted(self._keep("interrupted")) from None
         except TrainingError as error:
+            self.processes.leave_to_first()
             kept = self._keep("diverged")
             where = f"; the best until then is in {self.home}" if kept and self.home else ""
             raise TrainingError(f"{error}{where}", arguments=error.arguments) from None
@@ -290,9 +316,14 @@ class _Training:
     def _fit(self, number: int, on_step: OnStep, on_epoch: OnEpoch) -> None:
         seed, members = self.card["run"]["seed"], self.card["run"]["ensemble"]
         pretrained = self.source.pretrained
-        trainer = Trainer(self.preset, self.data, seed + number, pretrained, self.device)
-        if not (self.checkpoint and self.checkpoint.restore(number, trainer)):
+        trainer = Trainer(
+            self.preset, self.data, seed + number, pretrained, self.device, self.processes
+        )
+        if self.processes.is_first and not (
+            self.checkpoint and self.checkpoint.restore(number, trainer)
+        ):
             trainer.begin()
+        trainer.take_over()
         self.trainers.append(trainer)
 
         def step(share: float, loss: float) -> None:
@@ -312,7 +343,7 @@ class _Training:
 
     def _keep(self, reason: str) -> TrainedModel | None:
         """Make a model of the best until now, if there is any."""
-        if not any(trainer.best for trainer in self.trainers):
+        if not (self.processes.is_first and any(trainer.best for trainer in self.trainers)):
             return None
         self.card["stopped"] = reason
         model = self._model()

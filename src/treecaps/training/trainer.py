@@ -3,29 +3,32 @@
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from treecaps.data.vocabulary import Vocabulary
 from treecaps.errors import DataError, TrainingError, UsageError
-from treecaps.inputs.base import InputDropout
+from treecaps.inputs.base import Input, InputDropout
 from treecaps.inputs.distinct import Longs
 from treecaps.inputs.stored import StoredInput
 from treecaps.models.architectures import new_model
+from treecaps.models.engine import split_batches
 from treecaps.models.network import Model, Network
-from treecaps.models.torch_engine import batches
 from treecaps.models.trained import TrainedModel
 from treecaps.nn.tensors import ToTensor, to_tensors
 from treecaps.tasks.base import Batches
 from treecaps.tasks.examples import BACKGROUND
 from treecaps.training.config import TrainingConfig
+from treecaps.training.data_parallel import DataParallel, Part
 from treecaps.training.prepare import Data
 from treecaps.training.presets import Preset
+from treecaps.training.processes import ALONE, Processes
 from treecaps.training.radam import RAdam
 from treecaps.training.vectors.learn import learn_vectors
 
@@ -45,7 +48,7 @@ def build_model(preset: Preset, data: Data) -> Model:
     return new_model(preset.network, len(known), outputs, len(known.tokens))
 
 
-def check_size(preset: Preset, data: Data) -> None:
+def check_size(preset: Preset, data: Data, processes: Processes = ALONE) -> None:
     """Complain of a model that does not fit into memory, before the system ends the process."""
     try:
         # On the meta device a model has shapes but no numbers.
@@ -54,27 +57,13 @@ def check_size(preset: Preset, data: Data) -> None:
         numbers = sum(weight.numel() for weight in model.parameters())
     except (RuntimeError, MemoryError, OverflowError):
         raise UsageError("the network is too large: no memory could hold its weights") from None
-    needed = numbers * _BYTES_A_WEIGHT
+    needed = numbers * _BYTES_A_WEIGHT * processes.local_size
     present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > present:
         raise UsageError(
             f"the network is too large: to train its {numbers:,} weights takes"
             f" {needed / 1e9:,.0f} GB of memory, and there are {present / 1e9:,.0f}"
         )
-
-
-def check_device(name: str) -> torch.device:
-    """Return the device of a name, or raise ``UsageError`` if this computer cannot use it."""
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device).item()
-    # Torch has one exception for each way in which a device may be missing.
-    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise UsageError(
-            f"there is no device {name!r} to train on: {reason}", arguments=("device",)
-        ) from None
-    return device
 
 
 @torch.no_grad()
@@ -112,6 +101,8 @@ class Trainer:
         seed: Random seed.
         init_from: A pretrained model of the same network; its vocabulary is part of the data's.
         device: Where to train.
+        processes: Those that train together. They see the same batches as one alone would, and end
+            with the same weights.
     """
 
     def __init__(
@@ -121,9 +112,11 @@ class Trainer:
         seed: int,
         init_from: TrainedModel | None = None,
         device: torch.device | str = "cpu",
+        processes: Processes = ALONE,
     ) -> None:
         self.config, self.task = preset.training, preset.task
         self.data, self.seed, self.init_from = data, seed, init_from
+        self.processes = processes
         self.metric = f"val_{self.task.metric}"
         programs = data.train.num_labelled
         self.schedule = self.config.for_programs(programs, self.task.num_epochs(programs))
@@ -141,6 +134,11 @@ class Trainer:
             except (RuntimeError, MemoryError) as error:
                 reason = str(error).partition("\n")[0]
                 raise UsageError(f"the network is too large: {reason}") from None
+        self.shared: Any = self.model
+        """The model as a task sees it: it takes what ``_share`` returns."""
+        bf16 = self.config.precision == "bf16"
+        if processes.size > 1 or bf16:
+            self.shared = DataParallel(self.model, processes, bf16=bf16)
         self.epochs = 1 if self.model.CLOSED_FORM else self.schedule.epochs
         if isinstance(self.model, Network):
             self.model.vectors.requires_grad_(not self.config.freeze_vectors)
@@ -166,9 +164,29 @@ class Trainer:
         """Return the validation programs; those in memory are put into batches once."""
         inputs = self.data.val.inputs
         if isinstance(inputs, StoredInput):
-            return batches(inputs, self.model)
-        self._val_batches = self._val_batches or list(batches(inputs, self.model))
+            return self._batches(inputs)
+        self._val_batches = self._val_batches or list(self._batches(inputs))
         return self._val_batches
+
+    def _batches(self, inputs: Input) -> Iterator[tuple[int, Any]]:
+        """Yield programs in batches of bounded size, each with its first's number."""
+        for begin, some in split_batches(inputs):
+            rows = np.arange(len(some))
+            own = rows[self.processes.split(some.sizes)]
+            part = some if len(own) == len(rows) else some.select(own)
+            yield begin, self._share(part, len(rows))
+
+    def _share(self, inputs: Input, programs: int) -> Any:
+        """Return what the network takes of a batch with so many programs.
+
+        Args:
+            inputs: Those of the programs that are for this process.
+            programs: How many the batch has.
+        """
+        batch = to_tensors(inputs, next(self.model.parameters()))
+        if self.shared is self.model:
+            return batch
+        return Part(batch, programs, spare=self.processes.rank >= programs)
 
     @property
     def finished(self) -> bool:
@@ -206,13 +224,13 @@ class Trainer:
         learned = time.perf_counter()
         self.model.eval()
         with torch.no_grad():
-            metrics |= self.task.validate(self.model, self._val(), self.data.val)
+            metrics |= self.task.validate(self.shared, self._val(), self.data.val)
         # Steps are checked before they are taken; the last one has only this.
         if not self._is_finite(metrics["val_loss"]):
             raise self._diverged()
         metrics["seconds"] = time.perf_counter() - begun
         metrics["programs_per_second"] = self.data.train.num_labelled / (learned - begun)
-        metrics = {"epoch": epoch, **metrics}
+        metrics = dict(self.processes.gather_values({"epoch": epoch, **metrics})[0])
         self.history.append(metrics)
         if self._is_best():
             self.best_epoch = epoch
@@ -243,6 +261,18 @@ class Trainer:
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": states, "param_groups": groups})
         self.best, self.history, self.best_epoch = parts["best"], history, best_epoch
+
+    def take_over(self) -> None:
+        """Go to the state of the first process, which began or restored it."""
+        if self.processes.size == 1:
+            return
+        state = b""
+        if self.processes.is_first:
+            state = save({name: value.contiguous() for name, value in self.tensors().items()})
+        state = self.processes.take_over(state)
+        history, best_epoch = self.processes.gather_values([self.history, self.best_epoch])[0]
+        if not self.processes.is_first:
+            self.restore(load(state), history, best_epoch)
 
     def _fit_at_once(self, step: Step) -> dict[str, Any]:
         """Fit a model with a closed form to all programs, also as they are blind."""
@@ -291,9 +321,11 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["lr_multiplier"]
         self.optimizer.zero_grad()
-        total, metrics = self.task.training_step(self.model, batch, target)
+        total, metrics = self.task.training_step(self.shared, batch, target)
         total.backward()  # type: ignore[no-untyped-call]
-        norm = self._gradient_norm()
+        gradients = self._gradients()
+        self.processes.average(gradients)
+        norm = torch.nn.utils.get_total_norm(gradients).item()
         values = {name: value.item() for name, value in metrics.items()}
         if not math.isfinite(values["loss"] + norm):
             raise self._diverged()
@@ -301,16 +333,23 @@ class Trainer:
         return values, norm
 
     def _draw(self, rows: Longs, rng: np.random.Generator) -> tuple[Any, Any]:
-        """Return programs, each in some view and without a part of it, and what to predict."""
+        """Return programs, each in some view and without a part of it, and what to predict.
+
+        All is drawn for the whole batch, whoever takes which of it.
+        """
         examples, schedule = self.examples, self.schedule
         rows = self._augment(rows, rng)
-        dropout = InputDropout(rng, schedule.window_dropout, tokens=schedule.token_capsule_dropout)
-        inputs = examples.inputs.select(rows, dropout)
-        weight = next(self.model.parameters())
+        numbers = rng.integers(2**63, size=len(rows))
+        own = self.processes.split(examples.inputs.sizes[rows])
+        inputs = examples.inputs.select(
+            rows[own],
+            InputDropout(numbers[own], schedule.window_dropout, schedule.token_capsule_dropout),
+        )
         target = examples.target[rows]
         if isinstance(target, np.ndarray):
+            weight = next(self.model.parameters())
             target = ToTensor(weight.device, weight.dtype)(target)
-        return to_tensors(inputs, weight), target
+        return self._share(inputs, len(rows)), target
 
     def _augment(self, rows: Longs, rng: np.random.Generator) -> Longs:
         """Return the rows of a view of each program: as it is, blind or rewritten."""
@@ -326,14 +365,13 @@ class Trainer:
             chosen = np.where(drawn_as[view], examples.rows_of(view, rows), chosen)
         return chosen
 
-    def _gradient_norm(self) -> float:
-        gradients = [
+    def _gradients(self) -> list[Tensor]:
+        return [
             weight.grad
             for group in self.optimizer.param_groups
             for weight in group["params"]
             if weight.grad is not None
         ]
-        return torch.nn.utils.get_total_norm(gradients).item()
 
     def _is_finite(self, val_loss: float | None) -> bool:
         """Whether the model still holds numbers, and answers with numbers."""
