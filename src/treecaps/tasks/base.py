@@ -54,8 +54,8 @@ class Task:
     takes_views: ClassVar[bool] = True
     """Whether programs can be seen blind and rewritten too."""
     takes_background: ClassVar[bool] = False
-    """Whether programs of none of the classes can be learned from: their target is ``BACKGROUND``. A
-    task that inherits this with another loss, which takes classes alone, says that it does not."""
+    """Whether programs of none of the classes can be learned from. Their target is ``BACKGROUND``;
+    a task that inherits this, and whose loss takes classes alone, says that it does not."""
     min_programs: ClassVar[int] = 1
     """How many programs of a class stay in each part when validation data are split off."""
 
