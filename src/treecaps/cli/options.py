@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,11 +137,13 @@ all_option = click.option(
     help="Also what is left out by default: ignored files, packages of others, virtual"
     " environments, what builds made.",
 )
-workers_option = click.option(
+_new_workers_option = partial(
+    click.option,
     "--workers",
     type=click.IntRange(min=1),
     help="Processes that parse and answer; all cores by default.",
 )
+workers_option = _new_workers_option()
 
 
 def cluster_options(command: Command) -> Command:
@@ -175,13 +177,7 @@ def cluster_options(command: Command) -> Command:
         help="Parse and answer on a Ray cluster: HOST:PORT of its head, auto for the one that this"
         " machine is a node of, or local, the default, for one of this machine alone.",
     )
-    workers = click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        callback=choose,
-        help="Processes that parse and answer; all cores by default.",
-    )
-    return workers(ray(command))
+    return _new_workers_option(callback=choose)(ray(command))
 
 
 cache_option = click.option(
